@@ -23,16 +23,16 @@ type BackupOptions struct {
 	// queries, and cannot be written to. See CheckpointOptions.
 	IndexOnly bool
 
-	// Progress hears bytes, in the stage "copy" if a collection or an index-only copy is written
+	// Progress is called with bytes, in the stage "copy" if a collection or an index-only copy is written
 	// first, and in the stages of backup.Create.
 	Progress event.Progress
 }
 
-// Backup stores one state of the database in a repository of backups; an empty store becomes a
-// repository. Reads and writes go on, except while Backup links the files of the database into its
-// folder checkpoints. Without hard links it copies them: writes wait for that, and it takes as much
-// disk space again. Backup does not store pieces again that the repository has, of earlier backups
-// of this or of other databases, and does not read files again that this DB has backed up.
+// Backup stores one state of the database in a repository of backups; an empty store becomes a repository.
+// Reads and writes go on, except while Backup links the files of the database into its folder checkpoints.
+// Without hard links it copies them: writes wait meanwhile, and the copy takes as much disk space again.
+// Backup does not store pieces that the repository has from other backups, of this or of other databases. It
+// does not read files again that this DB has backed up.
 //
 // The backup has every commit up to Manifest.Sequence and no later one; writes that had returned are among
 // them. With Collection or IndexOnly, Backup first writes a copy into the folder checkpoints. That copy
@@ -41,9 +41,9 @@ type BackupOptions struct {
 // A database that is open for reading only is backed up with its log, and nothing in its folder
 // changes. With Collection or IndexOnly the copy then goes into os.TempDir.
 //
-// A backup that fails, is cancelled or killed does not exist for Restore. The next backup uses its
-// pieces, or backup.Prune deletes them. Any number may run at a time, with some 150 MiB of memory
-// each. Close ends them.
+// Restore does not see a backup that failed, was cancelled or killed. The next backup uses its pieces, or
+// backup.Prune deletes them. Any number of backups may run at a time, with some 150 MiB of memory each. Close
+// ends them.
 //
 // Errors: backup.ErrInvalid for a store in the folder of a database; ErrDiskFull if the repository is
 // a folder and the backup would leave less than Options.ReserveBytes free there; ErrFailed,
@@ -77,7 +77,7 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	return m, nil
 }
 
-// backupEvent returns what events say of a backup; nil: there is none.
+// backupEvent returns the event for a backup; m is nil if there is none.
 func backupEvent(m *backup.Manifest) event.Event {
 	if m == nil {
 		return event.Event{}
@@ -86,27 +86,27 @@ func backupEvent(m *backup.Manifest) event.Event {
 		slog.Int64("bytes_new", m.BytesNew)}}
 }
 
-// CheckpointOptions say what a checkpoint holds. With the zero value it holds everything.
+// CheckpointOptions select the contents of a checkpoint. The zero value selects everything.
 type CheckpointOptions struct {
 	// Collection, if not empty, is the only collection of the checkpoint, with all its
 	// spaces. The collection, its rows, codes and spaces keep their numbers.
 	Collection string
 
-	// IndexOnly leaves out the vectors of items, statistics, lessons, and spaces that are
-	// being built. Searches by vector, code or key, filters, Get and counts work as before.
-	// Such collections say so (Schema.IndexOnly); writes, training and updates of them give
-	// ErrReadOnly. A collection of given codes is copied whole.
+	// IndexOnly leaves out the vectors of items, statistics, lessons, and spaces that are being built.
+	// Searches by vector, code or key, filters, Get and counts work as before. Schema.IndexOnly marks such
+	// collections; writes, training and updates of them give ErrReadOnly. A codes-only collection is copied
+	// whole.
 	IndexOnly bool
 
-	// Progress hears the bytes written, and about how many there are, in the stage "copy" of a
-	// checkpoint that does not hold everything.
+	// Progress is called with the bytes written, and an estimate of their total, in the stage "copy" of a
+	// partial checkpoint.
 	Progress event.Progress
 }
 
-// Checkpoint writes the present state of the database into a new folder, as a database of its own
-// that another process may open while this one goes on. Reads and writes go on meanwhile. The folder
-// appears when it is complete and durable. Until then its name ends in ".incomplete"; after an error
-// it is gone, and if the process ends, the next checkpoint to the folder deletes it.
+// Checkpoint writes the present state of the database into a new folder, as a database of its own that
+// another process may open at once. Reads and writes go on meanwhile. The folder appears when it is complete
+// and durable. Until then its name ends in ".incomplete". After an error it is removed; if the process ends,
+// the next checkpoint to the folder deletes it.
 //
 // A checkpoint of everything shares the tables of the store by hard links. It takes as long as a
 // flush, and no space at first; later, tables that this database replaces stay on disk as long as
@@ -160,21 +160,20 @@ type RestoreOptions struct {
 	// twice. Restore compares all files with their SHA-256 in any case.
 	SkipVerify bool
 
-	// Progress hears backup.StageFetch, in bytes, and StageVerify, in records of an unknown total.
+	// Progress is called with backup.StageFetch, in bytes, and StageVerify, in records of an unknown total.
 	Progress event.Progress
 }
 
 // StageVerify is a stage of a restore, for Progress, after backup.StageFetch.
 const StageVerify = copies.StageVerify
 
-// Restore makes a database of a backup, in a folder that is empty or missing. Without an ID it takes the
-// newest backup of the whole database, see backup.Find. It fetches the files, compares them with their
-// SHA-256, syncs them, and verifies them as VerifyFolder does; only then the folder becomes a database. After
-// an error the folder is as it was. If the process ends, the folder is no database, and you can call Restore
-// again.
+// Restore makes a database from a backup, in an empty or new folder. Without an ID it takes the newest backup
+// of the whole database, see backup.Find. It fetches the files, compares them with their SHA-256, syncs them,
+// and verifies them as VerifyFolder does; only then the folder becomes a database. After an error the folder
+// is as before. If the process ends, the folder is no database, and you can call Restore again.
 //
-// The database has the UUID of the one that was backed up. Restore uses FS, CacheBytes, Logger, EventListener
-// and Tracer of the options; nil means the defaults. It takes the memory of VerifyFolder and some 150 MiB.
+// The database keeps the UUID of its source. Restore uses FS, CacheBytes, Logger, EventListener and Tracer of
+// the options; nil means the defaults. It takes the memory of VerifyFolder and some 150 MiB.
 //
 // Errors: ErrExists for a folder that is not empty, ErrInvalid for one inside another database,
 // backup.ErrDamaged for a damaged backup, ErrCorrupt for an unsound one, backup.ErrVersion or ErrFormat for
@@ -217,7 +216,7 @@ func (d *DB) Snapshot() (*Snapshot, error) {
 	return &Snapshot{d.state.Pin(v), d}, nil
 }
 
-// Collection returns the collection of that name as it was, or ErrNotFound.
+// Collection returns the collection of that name as of the snapshot, or ErrNotFound.
 func (s *Snapshot) Collection(name string) (*Collection, error) {
 	var c *Collection
 	err := s.pin.Read(func(v *state.View) error {
@@ -231,8 +230,8 @@ func (s *Snapshot) Collection(name string) (*Collection, error) {
 	return c, err
 }
 
-// Close frees what the snapshot holds. Its collections return ErrClosed then, as
-// does a second call.
+// Close releases the disk space and memory that the snapshot holds. After that its collections return
+// ErrClosed, and so does a second Close.
 func (s *Snapshot) Close() error {
 	if !s.pin.Release() {
 		return state.ErrReleased

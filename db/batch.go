@@ -42,23 +42,21 @@ func (b *Batch) Len() int { return b.in.Len() }
 // than MaxBatchBytes, or MaxBulkBytes if all are new items of one collection.
 func (b *Batch) Bytes() int { return b.in.Bytes }
 
-// The memory from which on a batch is Full.
+// A batch is Full from these sizes on, in bytes of memory.
 const (
-	fullFirstBytes = 16 << 20 // if it holds a quarter of what the collection does, or more
+	fullFirstBytes = 16 << 20 // if it has at least a quarter as many changes as the collection has items
 	fullBytes      = 48 << 20
 	fullSmallBytes = 64 << 20 // if its items take at most smallBytes each
 	smallBytes     = 64
 )
 
-// Full reports whether the batch is as large as a part of a long import should be. A program that
-// stores more items than fit into memory commits whenever its batch is full, with a Mark that says
-// how far it is, and begins the next batch; after an interruption it goes on at the mark. You may
-// commit larger batches, too.
+// Full reports whether the batch is large enough to commit as a part of a long import. A program that stores
+// more items than fit into memory commits each full batch, with a Mark of its position, and begins the next
+// batch; after an interruption it goes on at the mark. You may commit larger batches, too.
 //
-// A batch is full when it takes 16 MiB of memory and has a quarter as many changes as the collection
-// has items; at 48 MiB at the latest, or 64 MiB if its items take at most 64 bytes each, as codes do.
-// So a small import takes little memory, and a long one has few parts, whose keys the store has to
-// merge.
+// A batch is full when it takes 16 MiB of memory and has a quarter as many changes as the collection has
+// items; at 48 MiB at the latest, or 64 MiB if its items take at most 64 bytes each, as codes do. So a small
+// import takes little memory, and a long one has few parts whose keys the store has to merge.
 func (b *Batch) Full() bool {
 	bytes := b.in.Memory()
 	switch {
@@ -70,9 +68,8 @@ func (b *Batch) Full() bool {
 	return bytes >= fullBytes || 4*b.Len() >= b.in.Held(b.db.state)
 }
 
-// Put adds an item to store; see Collection.Put, and Keys for the key of an item without one.
-// The first item that cannot be stored makes this and every later call, and Commit, return its
-// error.
+// Put adds an item to store; see Collection.Put. Keys has the key of an item without one. After an item that
+// cannot be stored, this and every later call, and Commit, return its error.
 func (b *Batch) Put(c *Collection, item *Item) error { return b.add(c, state.PutItem, item) }
 
 // Merge adds an item to merge; see Collection.Merge.
@@ -83,8 +80,8 @@ func (b *Batch) Delete(c *Collection, key string) error {
 	return b.add(c, state.DeleteItem, &Item{Key: key})
 }
 
-// RegisterLabels gives ids to labels in this order, unless they have one, whether or not an
-// item ever carries them. Without it labels get ids in the order in which items bring them.
+// RegisterLabels gives ids to new labels in this order, whether or not an item ever carries them. Without it
+// labels get ids in the order in which items bring them.
 func (b *Batch) RegisterLabels(c *Collection, labels []string) error {
 	return b.add(c, state.AddLabels, &Item{Labels: labels})
 }
@@ -109,7 +106,7 @@ func (b *Batch) add(c *Collection, kind state.ChangeKind, item *Item) error {
 	return b.err
 }
 
-// usable refuses a batch that cannot take more, and a collection it cannot write to.
+// usable refuses a batch that is done, and a collection that cannot be written to.
 func (b *Batch) usable(c *Collection) error {
 	switch {
 	case c == nil:
@@ -147,7 +144,7 @@ func (c *Collection) check(ch *change, kind state.ChangeKind, item *Item) error 
 	})
 }
 
-// checkChange checks what a change has, and copies it to c.
+// checkChange checks the contents of a change, and copies them to c.
 func checkChange(c *record.Item, d *record.Descriptor, kind state.ChangeKind, item *Item) error {
 	switch kind {
 	case state.DeleteItem:
@@ -165,11 +162,10 @@ func checkChange(c *record.Item, d *record.Descriptor, kind state.ChangeKind, it
 	return checkItem(c, d, item, kind == state.MergeItem)
 }
 
-// Commit encodes the items, on all cores if there are many, and stores them. When it returns
-// nil, all changes are durable (see Options.NoSync) and visible; after an error other than
-// ErrFailed none is. A batch of thousands of new items of one collection, and nothing else
-// but registered labels, takes a fraction of the time of other changes. A batch cannot be
-// used again.
+// Commit encodes the items, on all cores if there are many, and stores them. When it returns nil, all changes
+// are durable (see Options.NoSync) and visible; after an error other than ErrFailed none is. A batch that
+// only puts thousands of new items into one collection, and registers labels, takes a fraction of the time of
+// other changes. You cannot use a batch again.
 func (b *Batch) Commit(ctx context.Context) error {
 	if b.err != nil {
 		return b.err
@@ -187,9 +183,9 @@ func (b *Batch) Commit(ctx context.Context) error {
 	return err
 }
 
-// Keys returns the keys of the items that the batch has put and merged, in that order, with the
-// keys that Commit has made for items without one. It returns nil until Commit has returned nil.
-// The caller owns the slice, which costs a string for each item.
+// Keys returns the keys of the items that the batch has put and merged, in that order, with the keys that
+// Commit has made. It returns nil until Commit has returned nil. The caller owns the slice, which takes a
+// string for each item.
 func (b *Batch) Keys() []string {
 	if !b.stored {
 		return nil
@@ -197,7 +193,7 @@ func (b *Batch) Keys() []string {
 	return b.in.Keys()
 }
 
-// found returns how many of the changed items were there before the commit.
+// found returns the number of changed items that existed before the commit.
 func (b *Batch) found() int { return b.in.Found() }
 
 // PutIf stores an item, as Put does, if the item stored under its key still equals old, and
@@ -327,7 +323,7 @@ func (c *Collection) deleteWhere(ctx context.Context, where string, args []any) 
 	return n, err
 }
 
-// deleteMatching deletes what matches. known, if not nil, is what an earlier view tells of it, and
+// deleteMatching deletes the matching items. known, if not nil, has the matches of an earlier view, and
 // changed the rows whose items have changed since.
 func deleteMatching(ctx context.Context, in state.Collection, where string, args []any, known *search.Scanned,
 	changed *roaring.Bitmap) (n int, err error) {
@@ -371,8 +367,8 @@ type Mark struct {
 // a mark, and so applies each entry exactly once. Mark copies the value; an empty value deletes the mark. The
 // last value of a name counts. A batch may have marks alone.
 //
-// A name is UTF-8 of 1 to 256 bytes; MaxMarkBytes and MaxMarksBytes bound the values. Marks are
-// in checkpoints and backups, as of the state that these hold.
+// A name is UTF-8 of 1 to 256 bytes; MaxMarkBytes and MaxMarksBytes bound the values. Checkpoints and backups
+// have the marks of their state.
 func (b *Batch) Mark(name string, value []byte) error {
 	if b.err == nil {
 		b.err = b.mark(name, value)
@@ -429,8 +425,8 @@ func markOf(v *state.View, name string) ([]byte, error) {
 	return b, err
 }
 
-// Marks yields the marks whose names begin with prefix, in the order of the bytes of their names, as
-// they are when the iteration starts; the empty prefix means all. An error ends it.
+// Marks yields the marks whose names begin with prefix, in the order of the bytes of their names; the empty
+// prefix means all. It shows the state at the start of the iteration. An error ends it.
 func (d *DB) Marks(ctx context.Context, prefix string) iter.Seq2[Mark, error] {
 	return yielding(func(yield func(Mark) error) error {
 		return d.state.Read(func(v *state.View) error {

@@ -19,10 +19,10 @@ import (
 // keep. All methods are safe for concurrent use.
 type Collection struct {
 	db    *DB
-	id    uint32     // of the collection; never used again, also when it is dropped
+	id    uint32     // of the collection; never used again, even after a drop
 	name  string     // for errors
 	pin   *state.Pin // of a snapshot, which owns it; nil: the handle shows the present state
-	space uint32     // that it is looked at in, see InSpace; 0: the active one
+	space uint32     // space of the handle, see InSpace; 0: the active one
 }
 
 // Name returns the name of the collection.
@@ -37,7 +37,7 @@ func (c *Collection) inside() state.Collection {
 	return state.Collection{DB: c.db.state, ID: c.id, Name: c.name}
 }
 
-// read gives f the state of the collection, as it is seen in the space of the handle.
+// read calls f with the state of the collection, seen in the space of the handle.
 func (c *Collection) read(f func(v *state.View, cv *state.CollectionView) error) error {
 	inView := func(v *state.View) error {
 		cv, err := v.Collection(c.id, c.name)
@@ -55,7 +55,7 @@ func (c *Collection) read(f func(v *state.View, cv *state.CollectionView) error)
 	return c.db.state.Read(inView)
 }
 
-// look returns what f finds in the state that the handle shows.
+// look returns the result of f for the state that the handle shows.
 func look[T any](c *Collection, f func(v *state.View, cv *state.CollectionView) (T, error)) (T, error) {
 	var found, none T
 	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
@@ -102,8 +102,8 @@ func unlessStopped(err error) error {
 	return err
 }
 
-// loaded waits until the codes that the handle shows are in memory. The codes of a snapshot get
-// there even if its collection has been dropped.
+// loaded waits until the codes that the handle shows are in memory. That ends for a snapshot even if its
+// collection has been dropped.
 func (c *Collection) loaded(ctx context.Context) error {
 	all, err := look(c, func(_ *state.View, cv *state.CollectionView) ([]*state.Loading, error) {
 		return cv.AppendLoading(nil), nil
@@ -187,8 +187,7 @@ func (c *Collection) changeOne(ctx context.Context, kind state.ChangeKind,
 	return ch.item.Key, nil
 }
 
-// Delete deletes the items with these keys in one commit, and returns how many of them there
-// were.
+// Delete deletes the items with these keys in one commit, and returns how many existed.
 func (c *Collection) Delete(ctx context.Context, keys ...string) (int, error) {
 	b := c.db.NewBatch()
 	for _, key := range keys {
@@ -289,7 +288,7 @@ func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (
 	c, err := d.Collection(name)
 	if errors.Is(err, fault.ErrNotFound) {
 		if c, err = d.CreateCollection(ctx, name, schema); errors.Is(err, fault.ErrExists) {
-			c, err = d.Collection(name) // somebody was faster
+			c, err = d.Collection(name) // another goroutine was faster
 		} else {
 			return c, err
 		}
@@ -306,13 +305,12 @@ func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (
 	})
 }
 
-// DropCollection deletes a collection with its items, spaces and models, durably and in one
-// commit, whose time does not depend on the size. The name is free at once; a new collection
-// under it has another number. Handles on the dropped collection give ErrNotFound from then
-// on, and so does a training or reindexing of it. Without a collection of that name the error
-// is ErrNotFound. Snapshots, and reads that have begun, still see the collection. Its disk space
-// comes back with compactions (Compact does it at once), its memory when the last reader is
-// done.
+// DropCollection deletes a collection with its items, spaces and models, durably and in one commit, in a time
+// that does not depend on its size. The name is free at once; a new collection under it has another number.
+// Handles on the dropped collection then give ErrNotFound, and so does a running training or reindexing.
+// Without a collection of that name the error is ErrNotFound. Snapshots and reads in progress still see the
+// collection. Compactions free its disk space (Compact does so at once), and the end of the last reader frees
+// its memory.
 func (d *DB) DropCollection(ctx context.Context, name string) error {
 	if err := d.writable(); err != nil {
 		return err
@@ -364,11 +362,11 @@ type Alteration struct {
 // snapshots and reads in progress keep the old one. Alter removes nothing, and does not change dimensions or
 // types.
 //
-// IndexFields takes some microseconds an item, while searches and writes go on. Filters read the items
-// until all fields are indexed; that commit has the rest of the alteration, too. A string of more than
-// MaxIndexedBytes is an *ItemError, which names the item. After an error, or the end of the context or
-// of the process, no field is indexed, and you can begin again. One alteration of a collection makes
-// indexes at a time; another one gives ErrBusy.
+// IndexFields takes some microseconds an item, while searches and writes go on. Filters read the items until
+// all fields are indexed; the same commit makes the rest of the alteration. A string longer than
+// MaxIndexedBytes is an *ItemError, which names the item. After an error, or the end of the context or of the
+// process, no field is indexed, and you can begin again. A collection indexes fields for one alteration at a
+// time; another one gives ErrBusy.
 //
 // Metrics and shared spaces change answers by vectors (see Query), whose cursors are then refused. They do
 // not change codes.
@@ -482,9 +480,9 @@ type FieldType string
 
 // The types of fields and, in Go, of their values.
 //
-// A Time is stored in UTC, cut off to microseconds, of the years 0 to 9999. Text is possible in place of a
-// time.Time: 2024-05-01T12:30:00.25+02:00, or its beginning, 2024-05-01 12:30, 2024-05-01, 2024-05 or
-// 2024, which stands for its first moment. Text without an offset is in UTC.
+// A Time is stored in UTC, truncated to microseconds, of the years 0 to 9999. Text may replace a time.Time:
+// 2024-05-01T12:30:00.25+02:00, or its beginning, 2024-05-01 12:30, 2024-05-01, 2024-05 or 2024, which means
+// its first moment. Text without an offset is in UTC.
 const (
 	String FieldType = "string" // string
 	Int    FieldType = "int"    // int64
@@ -546,18 +544,17 @@ func storedFields(given []Field) (all []record.Field) {
 	return all
 }
 
-// An Encoder describes a program that makes vectors of a modality from texts, or from files, so that
-// a collection can be searched by these. The database only stores it, with the schema: checkpoints,
-// backups and index-only copies have it, too. The database never runs it. The command line does
-// (search --text, explore), by the protocol of docs/SHELL.md, and only where its user has allowed
-// it. A program in Go calls its encoder itself, and gives Search the vector.
+// An Encoder describes a program that makes vectors of a modality from texts, or from files, to search a
+// collection by these. The database only stores it, with the schema, and in checkpoints, backups and
+// index-only copies. The command line runs it (search --text, explore), by the protocol of docs/SHELL.md, and
+// only if its user has allowed it. A program in Go calls its encoder itself, and gives Search the vector.
 type Encoder struct {
 	Modality string       `json:"modality"` // of the vectors that it prints
 	Input    EncoderInput `json:"input"`    // kind of its input
 	Command  []string     `json:"command"`  // the program and its arguments; no shell is meant
 }
 
-// An EncoderInput says what an encoder reads, one a line.
+// An EncoderInput is the kind of input that an encoder reads, one a line.
 type EncoderInput string
 
 // The inputs of encoders.
@@ -577,10 +574,9 @@ func (c *Collection) Encoders() ([]Encoder, error) {
 	})
 }
 
-// SetEncoders replaces the encoders of the collection, durably and in one commit; none removes all.
-// A modality may have one for each input. An index-only collection can have them, too. Versions of
-// fddhdb that know no encoders refuse a database as long as it has one. A modality that is not
-// there, or a command that is empty or longer than 16 KiB, is an ErrInvalid.
+// SetEncoders replaces the encoders of the collection, durably and in one commit; none removes all. A
+// modality may have one for each input. An index-only collection can have them, too. An unknown modality, or
+// a command that is empty or longer than 16 KiB, is an ErrInvalid.
 func (c *Collection) SetEncoders(ctx context.Context, encoders []Encoder) error {
 	if err := c.writable(); err != nil {
 		return err

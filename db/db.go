@@ -68,7 +68,7 @@ type DB struct {
 // commits are missing, Open succeeds and Recovery tells.
 func Open(dir string, options *Options) (*DB, error) { return open(dir, options.withDefaults()) }
 
-// open is openOnce. Where the disk is full it gives up the spare file, and tries once more.
+// open calls openOnce. If the disk is full it gives up the spare file, and tries once more.
 func open(dir string, opts settings) (*DB, error) {
 	d, again, err := openOnce(dir, opts)
 	if again {
@@ -110,8 +110,8 @@ func openOnce(dir string, opts settings) (_ *DB, again bool, err error) {
 	return d, false, nil
 }
 
-// open makes the store if there is none, tidies the folder, opens the store and starts what
-// runs. The folder is locked.
+// open creates the store if necessary, tidies the folder, opens the store and starts the goroutines. The
+// folder is locked.
 func (d *DB) open(exists bool) error {
 	if err := d.state.Engine.Ready(exists, d.opts.ReadOnly); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (d *DB) writable() error {
 
 // Close waits for running calls, makes everything durable, writes the log into tables (some 64 MiB at most),
 // and unlocks the folder. After writes it also lets indexes of vectors take in new items, if that takes some
-// seconds at most. End a range over Items, Keys, Codes or Runs first: do not close from inside one. A second
+// seconds at most. Do not call Close inside a range over Items, Keys, Codes or Runs: end it first. A second
 // call returns ErrClosed.
 func (d *DB) Close() error {
 	d.stop() // so that those who wait for codes to be loaded do not hold it up
@@ -192,8 +192,8 @@ func (d *DB) Close() error {
 		d.learning.Checkpoint()
 	}
 	d.state.End()
-	// Damage at the end of a log cannot be told from what a crash leaves, so none is left that
-	// counts. Where no tables can be written, the log keeps it.
+	// Damage at the end of a log looks like the remains of a crash. So Close leaves no log with data, unless
+	// no tables can be written.
 	// else opening has done it
 	if d.state.Committer.Sequence() != d.opened && d.state.Engine.Log.Failed.Load() == nil {
 		_ = d.state.Engine.FlushAll(context.Background())
@@ -215,7 +215,7 @@ func (d *DB) Close() error {
 	return err
 }
 
-// items returns how many there are in all collections.
+// items returns the number of items in all collections.
 func (d *DB) items() (n int64) {
 	for cv := range d.state.Current.Load().Collections.Values() {
 		n += int64(cv.Items)
@@ -223,7 +223,7 @@ func (d *DB) items() (n int64) {
 	return n
 }
 
-// changed tells of what a call has changed.
+// changed reports a change by a call as an event.
 func (d *DB) changed(ctx context.Context, name event.Name, e event.Event) {
 	e.Name = name
 	d.state.Signals.Tell(ctx, e)
@@ -241,43 +241,36 @@ type Options struct {
 	// has it open for writing. Each Open reads the log that a crash left, and leaves it there.
 	ReadOnly bool
 
-	// CacheBytes is the size of the cache of stored blocks; 64 MiB by default. In a database
-	// that is written to it may become twice as large while little is waiting to be written
-	// into tables, at most 64 MiB larger.
+	// CacheBytes is the size of the cache of stored blocks; 64 MiB by default. In a database that is open for
+	// writing it may grow to twice that, at most 64 MiB more, while little data waits to be written into
+	// tables.
 	CacheBytes int64
 
-	// IndexCacheBytes bounds the memory of the tables that make searches fast,
-	// of all collections together: some 30 bytes a code of 128 bits. 4 GiB by
-	// default, negative for none. The codes of segments that would exceed it are
-	// searched by reading them, or within a radius by the tables on disk. The
-	// codes themselves and which items carry them, some 35 bytes each, are in
-	// memory in any case.
+	// IndexCacheBytes bounds the memory of the tables that make searches fast, of all collections together:
+	// some 30 bytes a code of 128 bits. 4 GiB by default, negative for none. Segments beyond the limit are
+	// searched by reading their codes, or within a radius by the tables on disk. The codes themselves and the
+	// rows that carry them, some 35 bytes each, are in memory in any case.
 	IndexCacheBytes int64
 
-	// RerankCacheBytes bounds the memory of what puts hits in order, of all collections
-	// together: the projections of items, a byte a bit of the code for each item; and the
-	// vectors, with a byte a dimension, of modalities that a search has compared since opening
-	// (see RerankAuto). 1 GiB by default, negative for none. What would exceed it, of the latest
-	// items, each search that needs it reads from the store. Answers are the same.
+	// RerankCacheBytes bounds the memory for ordering hits, of all collections together: the projections of
+	// items, a byte a bit of the code for each item; and the vectors, with a byte a dimension, of modalities
+	// that a search has compared since opening (see RerankAuto). 1 GiB by default, negative for none. Beyond
+	// the limit searches read the data of the latest items from the store. Answers are the same.
 	RerankCacheBytes int64
 
-	// KeyCacheBytes bounds the memory for keys of items that searches have
-	// found; 256 MiB by default.
+	// KeyCacheBytes bounds the memory for keys of found items; 256 MiB by default.
 	KeyCacheBytes int64
 
-	// UpdateItems, if positive, makes the active space of a collection learn from what
-	// is written, in the background, whenever so many items have been: see
-	// Collection.Update, with TeacherAuto. UpdateInterval, if positive, does so at this
-	// interval where anything has been written. By default projections change only when
-	// Update is called.
+	// UpdateItems, if positive, makes the active space of a collection learn in the background after every so
+	// many written items: see Collection.Update, with TeacherAuto. UpdateInterval, if positive, does so at
+	// this interval if anything has been written. By default projections change only when Update is called.
 	UpdateItems    int
 	UpdateInterval time.Duration
 
-	// NoSync lets writes of items return before they are on stable storage: a
-	// crash, of the process too, may lose the latest ones, in reverse order, and
-	// never part of one. Close makes all durable. New collections, alterations, trainings,
-	// DeleteWhere and batches of many thousand new items are synced, and with them
-	// what was written before.
+	// NoSync lets writes of items return before they are on stable storage: a crash, even of the process
+	// alone, may lose the latest ones, in reverse order, and never part of one. Close makes all durable. New
+	// collections, alterations, trainings, DeleteWhere and batches of many thousand new items are synced,
+	// together with all earlier writes.
 	NoSync bool
 
 	// ReserveBytes is the space to keep free on the file system. Writes that would use it give a
@@ -290,10 +283,10 @@ type Options struct {
 	// Logger gets the events of the database; see event.Event. Nothing by default.
 	Logger *slog.Logger
 
-	// EventListener, if not nil, hears of them as well.
+	// EventListener, if not nil, gets them as well.
 	EventListener event.Listener
 
-	// Tracer, if not nil, makes spans of what the database does.
+	// Tracer, if not nil, makes spans of the operations of the database.
 	Tracer event.Tracer
 
 	// FS is the file system; nil means the one of the operating system.
@@ -314,10 +307,10 @@ const (
 	keyCacheBytes    = 256 << 20
 )
 
-// ShareCaches returns the options of each of n databases of one program that share the caches of o.
-// CacheBytes, IndexCacheBytes, RerankCacheBytes and KeyCacheBytes are divided by n, or the default is where
-// they are 0. The results are at least 8, 16, 8 and 4 MiB, or the whole cache if that is less. Negative
-// values stay, and with n of 1 or less o is returned as it is.
+// ShareCaches returns the options of each of n databases of one program that share the caches of o. It
+// divides CacheBytes, IndexCacheBytes, RerankCacheBytes and KeyCacheBytes by n; 0 stands for the default. The
+// results are at least 8, 16, 8 and 4 MiB, or the whole cache if that is less. Negative values stay, and with
+// n of 1 or less o is returned unchanged.
 func ShareCaches(o Options, n int) Options {
 	for _, cache := range []struct {
 		bytes          *int64

@@ -44,9 +44,9 @@ type Item struct {
 	// ignores it.
 	Code []byte
 
-	// CodeFrom says where the code of a returned item comes from: "labels"; "fused", the
-	// projections of its vectors; the name of a modality, if the model takes the code from
-	// that one alone; "given"; or "" if there is no code.
+	// CodeFrom is the source of the code of a returned item: "labels"; "fused", the projections of its
+	// vectors; the name of a modality, if the model takes the code from that one alone; "given"; or "" if
+	// there is no code.
 	CodeFrom string
 
 	// Labels is a set of strings; empty means unlabelled.
@@ -68,7 +68,7 @@ type Sparse struct {
 	Value []float32 `json:"v"`
 }
 
-// itemOf returns an item that has been read in the terms of the caller.
+// itemOf converts an item that has been read for the caller.
 func itemOf(cv *state.CollectionView, in *search.Item) *Item {
 	it := &Item{Key: in.Key, Labels: in.Labels, Payload: in.Payload}
 	for t, m := range cv.Modalities {
@@ -90,7 +90,7 @@ func itemOf(cv *state.CollectionView, in *search.Item) *Item {
 	return it
 }
 
-// enter sets a key of a map, which it makes where there is none.
+// enter sets a key of a map, and makes the map if it is nil.
 func enter[V any](m *map[string]V, key string, value V) {
 	if *m == nil {
 		*m = map[string]V{}
@@ -103,7 +103,7 @@ func (it *Item) isEmpty() bool {
 	return len(it.Vectors)+len(it.Sparse)+len(it.Labels)+len(it.Fields)+len(it.Payload) == 0
 }
 
-// checkItem makes c a copy of an item, in the terms of the collection. A partial item, for Merge,
+// checkItem checks an item and copies it to c, in the terms of the collection. A partial item, for Merge,
 // need not have a code.
 func checkItem(c *record.Item, d *record.Descriptor, it *Item, partial bool) error {
 	if err := record.CheckKey(it.Key); err != nil {
@@ -153,7 +153,7 @@ func checkItem(c *record.Item, d *record.Descriptor, it *Item, partial bool) err
 		c.Code.SetBytes(it.Code)
 	}
 	if it.Labels != nil {
-		c.Labels = []string{} // empty and not nil: to be taken away by Merge
+		c.Labels = []string{} // empty and not nil: Merge removes the labels
 	}
 	if len(it.Labels) > record.MaxLabels {
 		return fail(fault.Invalid("%d labels, at most %d are possible", len(it.Labels), record.MaxLabels))
@@ -203,8 +203,8 @@ func (c *Collection) Has(ctx context.Context, key string) (bool, error) {
 }
 
 // Keys yields the keys with a prefix, in the order of their bytes; the empty prefix means all. It shows the
-// state in which the iteration starts (of a Snapshot: the snapshot), and holds that state until it ends. It
-// reads one small record a key, and no items. An error ends it.
+// state at the start of the iteration, or of the Snapshot, and holds it until the end. It reads one small
+// record a key, and no items. An error ends it.
 func (c *Collection) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return each(c, func(v *state.View, cv *state.CollectionView, yield func(string) error) error {
 		return search.EachKey(ctx, cv, v.Snap, prefix, func(_ uint32, key string) error { return yield(key) })
@@ -212,9 +212,9 @@ func (c *Collection) Keys(ctx context.Context, prefix string) iter.Seq2[string, 
 }
 
 // Items yields the items that match the expression, see Query.Where, in database order; the empty expression
-// matches all. Database order is the order of their rows, in which they were first put; an item that was
-// deleted and put again is new. args are the values of the placeholders, see Query.Args. Items shows the
-// state in which the iteration starts. It reads only matching items. An error ends it.
+// matches all. Database order is the order in which the items were first put; an item that was deleted and
+// put again is new. args are the values of the placeholders, see Query.Args. Items shows the state at the
+// start of the iteration. It reads only matching items. An error ends it.
 func (c *Collection) Items(ctx context.Context, where string, args ...any) iter.Seq2[*Item, error] {
 	return each(c, func(v *state.View, cv *state.CollectionView, yield func(*Item) error) error {
 		return search.EachItem(ctx, cv, v.Snap, where, args,
@@ -275,10 +275,9 @@ func (c *Collection) Labels() ([]string, error) {
 	})
 }
 
-// RenameLabel gives a label another name, durably and in one commit, whose time does not depend on the number
-// of items. Items, codes and models stay as they are: models keep what they know of the label. Snapshots, and
-// reads that have begun, see the old name. If an item brings the old name again, it is another label, unknown
-// to all models.
+// RenameLabel gives a label another name, durably and in one commit, in a time that does not depend on the
+// number of items. Items and codes stay as they are, and models still know the label. Snapshots and reads in
+// progress see the old name. If an item brings the old name again, it is a new label, unknown to all models.
 //
 // Errors: ErrNotFound if no item has the label old; ErrExists if items have the label name;
 // ErrInvalid for an impossible or equal name; ErrReadOnly for an index-only collection.

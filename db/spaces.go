@@ -21,8 +21,8 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// ActiveSpace is the space that searches use. For a handle that InSpace has returned it is the space
-// of the handle.
+// ActiveSpace is the space that searches use. For a handle that InSpace has returned it is the space of the
+// handle.
 const ActiveSpace Space = 0
 
 // States of spaces.
@@ -51,11 +51,10 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 	})
 }
 
-// Drift tells how far the latest items are from the items that the model of the space was trained on, and so
-// whether to train again (Drift.TrainAgain). In a space learned from labels it is the drift that the latest
-// update has measured. In another space Drift measures it on a sample of the items since the training, in
-// some tens of milliseconds; an index-only collection has no vectors for that (ErrInvalid). It is nil if no
-// items have come.
+// Drift tells how far the latest items are from the training items of the space, and so whether to train
+// again (Drift.TrainAgain). In a space learned from labels it is the drift that the latest update has
+// measured. In another space Drift measures it on a sample of the items since the training, in some tens of
+// milliseconds; an index-only collection has no vectors for that (ErrInvalid). It is nil without new items.
 func (c *Collection) Drift(ctx context.Context) (d Drift, err error) {
 	err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) error {
 		d, err = learn.Drift(ctx, v, cv)
@@ -68,10 +67,9 @@ func (c *Collection) Drift(ctx context.Context) (d Drift, err error) {
 // statistics use one space, active or not. InSpace(ActiveSpace) returns a handle without a space of its own.
 // The Space argument of a method takes precedence.
 //
-// Writes through the handle go into all spaces, as always; Train and Rollback do what they do
-// through any handle. A space that is being built gives ErrBusy, an unknown one ErrNotFound, and
-// so does the handle once its space has been dropped. A handle costs nothing; any number of
-// goroutines may share it.
+// Writes through the handle go into all spaces, as always; Train and Rollback ignore the space of the handle.
+// A space that is being built gives ErrBusy, an unknown one ErrNotFound, and so does the handle once its
+// space has been dropped. A handle costs nothing; any number of goroutines may share it.
 func (c *Collection) InSpace(space Space) (*Collection, error) {
 	in := *c
 	in.space = uint32(space)
@@ -85,9 +83,9 @@ func (c *Collection) InSpace(space Space) (*Collection, error) {
 // one.
 func (c *Collection) spaceOr(named Space) uint32 { return cmp.Or(uint32(named), c.space) }
 
-// Activate makes searches use another space, in one commit; the space before it stands by from
-// then on. Activating the active space does nothing. A space that is being built gives ErrBusy, an
-// unknown one ErrNotFound.
+// Activate makes another space the one that searches use, in one commit; the space before it stands by.
+// Activating the active space does nothing. A space that is being built gives ErrBusy, an unknown one
+// ErrNotFound.
 func (c *Collection) Activate(ctx context.Context, space Space) error {
 	number, changes := c.spaceOr(space), false
 	err := c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) (err error) {
@@ -115,11 +113,10 @@ func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
 	return space, err
 }
 
-// DropSpace deletes a space with its codes, its model and its revisions, in one commit. The
-// active space cannot be dropped (ErrInvalid): activate another one first. Name the space:
-// ActiveSpace is refused, too. A space that is being built can be dropped; its training gets
-// ErrNotFound. A space with damaged codes, for which writes to the collection are refused, can
-// be dropped, too. Snapshots still see a dropped space.
+// DropSpace deletes a space with its codes, its model and its revisions, in one commit. The active space
+// cannot be dropped (ErrInvalid): activate another one first. Name the space: ActiveSpace is refused, too.
+// You can drop a space that is being built, whose training gets ErrNotFound, and a space with damaged codes,
+// which prevent writes to the collection. Snapshots still see a dropped space.
 func (c *Collection) DropSpace(ctx context.Context, space Space) error {
 	number := uint32(space)
 	err := c.changeSpaces(ctx, true, func(tx *state.Tx, s *state.CollectionState) error {
@@ -152,9 +149,9 @@ func (c *Collection) changeSpaces(ctx context.Context, drops bool,
 	return c.inside().Do(ctx, 0, f)
 }
 
-// PinRevision keeps a revision of a space, however many come after it, or no longer. Unless
-// pinned, the first one and the latest eight are kept. A revision that is not there any more
-// gives ErrNotFound, a collection without a trained space ErrNoModel.
+// PinRevision keeps a revision of a space for good, or with pinned false no longer. Unpinned revisions are
+// kept if they are the first or among the latest eight. A revision that is not kept gives ErrNotFound, a
+// collection without a trained space ErrNoModel.
 func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint32, pinned bool) error {
 	return c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
 		return tx.PinRevision(s, c.spaceOr(space), revision, pinned)
@@ -175,7 +172,7 @@ func (c *Collection) RestoreRevision(ctx context.Context, space Space, revision 
 	return in.Restore(ctx, c.spaceOr(space), revision)
 }
 
-// maxModelFile bounds what ImportModel reads: a commit holds no larger model.
+// maxModelFile bounds the input of ImportModel: a commit holds no larger model.
 const maxModelFile = 3 << 30
 
 // ExportModel writes the model of the active space, or of the handle's space (InSpace), after all updates so
@@ -226,10 +223,10 @@ func (c *Collection) ExportModel(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// ImportModelOptions are what ImportModel can be told. The zero value will do.
+// ImportModelOptions are the options of ImportModel. The zero value will do.
 type ImportModelOptions struct {
-	// Activate makes the space of the model the active one when all items have codes in it. The
-	// first space of a collection always becomes it.
+	// Activate makes the space of the model the active one when all items have codes in it. The first space
+	// of a collection becomes active in any case.
 	Activate bool
 
 	// Space, if not 0, is the number for the new space, for databases whose spaces should have the same
@@ -238,22 +235,22 @@ type ImportModelOptions struct {
 	// go on in the new one.
 	Space Space
 
-	// Progress, unless nil, hears the stage "encode", in items.
+	// Progress, unless nil, is called with the stage "encode", in items.
 	Progress event.Progress
 }
 
 // ImportModel makes a code space with a model that ExportModel has written, and gives all items their codes
-// there, as Train does with a model that it has learned; readers and writers go on. The collection has the
-// modalities of the model, with their dimensions and forms, and may have more. Labels go by name: an item
-// with labels that the model knows gets the code that these labels have where the model was trained, and any
-// other item gets the code of its vectors. No item of the collection has taught the model: a later Update
-// learns from the items of the collection alone. The result is the report of the training elsewhere, and what
-// the space has here.
+// there, as Train does with a new model; readers and writers go on. The collection must have the modalities
+// of the model, with their dimensions and forms, and may have more. Labels are matched by name: an item with
+// labels that the model knows gets the code that they have where the model was trained, and any other item
+// gets the code of its vectors. No item of the collection has taught the model: a later Update learns from
+// the items of the collection alone. The result is the report of the original training, with the figures of
+// the new space.
 //
 // It costs the time of encoding the items, and reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid
-// if these bytes are no model file, or a damaged one, or if the collection lacks a modality of the model;
-// *codec.FormatError if it is of another format; ErrBusy while another space is being installed or built.
-// After an error the collection is as it was, but for ids that the labels have then, which no call shows.
+// for a damaged or foreign file, or if the collection lacks a modality of the model; *codec.FormatError for
+// another format; ErrBusy while another space is being installed or built. After an error the collection is
+// unchanged, except that labels of the model may have ids, which no call shows.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader,
 	opt ImportModelOptions) (*Training, error) {
 	if err := ctx.Err(); err != nil {
@@ -292,9 +289,9 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader,
 type ImportRevisionOptions struct {
 	Space Space // the space to revise; 0: the active one
 
-	// Revision, if not 0, is the number of the new revision: for databases whose revisions are to have the
-	// same numbers. It has to be greater than the number of the present revision, else the error is
-	// ErrExists. The numbers that it skips stand for the same revision.
+	// Revision, if not 0, is the number of the new revision, for databases whose revisions should have the
+	// same numbers. It must be greater than the present number, else the error is ErrExists. Skipped numbers
+	// stand for the same revision.
 	Revision uint32
 }
 
@@ -304,8 +301,8 @@ type ImportRevisionOptions struct {
 // (UpdateOptions.GrowLabels) grow here too, and the items that carry them get new codes. If the space has
 // that revision already, ImportRevision only makes the codes that an interrupted call has left out.
 //
-// The statistics do not change: a later Update here learns only from what items here have taught.
-// Update.Teacher is "imported".
+// The statistics do not change: a later Update here learns only from the items here. Update.Teacher is
+// "imported".
 //
 // ImportRevision reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid for a damaged or foreign file,
 // or if the model is no revision of this space's model or lacks labels that have grown here; ErrExists if

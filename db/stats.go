@@ -24,7 +24,7 @@ type Stats struct {
 	UUID     string `json:"uuid,omitempty"` // see DB.UUID
 	Sequence uint64 `json:"sequence"`       // commits so far
 	Items    int    `json:"items"`
-	// of the folder and all that is in it, as du counts: allocated blocks
+	// of the folder with all its contents, as du counts: allocated blocks
 	DiskBytes   int64             `json:"disk_bytes"`
 	MemoryBytes int64             `json:"memory_bytes"` // tables of codes, row sets, caches of the store
 	Kernel      string            `json:"kernel"`       // Hamming kernels in use
@@ -46,63 +46,59 @@ type CollectionStats struct {
 	// without vectors and anything learned from them; see Schema
 	IndexOnly     bool            `json:"index_only,omitempty"`
 	Items         int             `json:"items"`
-	Labels        int             `json:"labels"` // that items have
+	Labels        int             `json:"labels"` // labels in use
 	Modalities    []ModalityStats `json:"modalities,omitempty"`
 	Fields        []Field         `json:"fields,omitempty"`
 	Trained       bool            `json:"trained"` // true for a codes-only collection
 	Space         Space           `json:"space,omitempty"`
 	Revision      uint32          `json:"revision,omitempty"`
 	Bits          int             `json:"bits,omitempty"`
-	CodedItems    int             `json:"coded_items"`    // that have a code
-	DistinctCodes int             `json:"distinct_codes"` // that some item has; the sum over the views
+	CodedItems    int             `json:"coded_items"`    // items with a code
+	DistinctCodes int             `json:"distinct_codes"` // distinct codes of items
 	MemoryBytes   int64           `json:"memory_bytes"`   // codes, index, row sets, projections, vectors
 	IndexBytes    int64           `json:"index_bytes"`    // in it: tables of substrings
 
-	// RerankBytes is the memory, also in MemoryBytes, of what puts hits in order: projections,
-	// of all spaces, and vectors. See Options.RerankCacheBytes.
+	// RerankBytes is the memory, also in MemoryBytes, for ordering hits: projections, of all spaces, and
+	// vectors. See Options.RerankCacheBytes.
 	RerankBytes int64 `json:"rerank_bytes"`
 
-	// QueryDistances are the distances from queries to their nearest hit, for the calls of
-	// Search and SearchAll since the database was opened. Queries with a cursor do not
-	// count, nor do queries by Key, as such an item finds itself. Nil if there were no others.
+	// QueryDistances are the distances from queries to their nearest hit, for the calls of Search and
+	// SearchAll since the database was opened. Queries with a cursor do not count, nor do queries by Key,
+	// because such an item finds itself. Nil without other queries.
 	QueryDistances *report.Distances `json:"query_distances,omitempty"`
 
 	// Drift is the drift that the latest update measured; nil if no update has. See Collection.Drift.
 	Drift Drift `json:"drift,omitempty"`
 
 	Spaces int `json:"spaces"` // see Collection.Spaces
-	// LabelFree: the codes were learned without labels (model.Method.LabelFree): nothing is
-	// taught or pending, and Collection.Drift measures items that have come since.
+	// LabelFree: the codes were learned without labels (model.Method.LabelFree). Then items do not teach, and
+	// Collection.Drift measures the items since the training.
 	LabelFree bool `json:"label_free,omitempty"`
 
 	Taught  int `json:"taught"`  // items that the projections have learned from
 	Pending int `json:"pending"` // items that they have not seen yet
 
-	// VectorIndexes are the indexes of vectors, without what was measured. See
-	// Collection.VectorIndexes.
+	// VectorIndexes are the indexes of vectors, without measurements. See Collection.VectorIndexes.
 	VectorIndexes []VectorIndex `json:"vector_indexes,omitempty"`
 }
 
-// ModalityStats says how many items have a modality.
+// ModalityStats has the number of items with a modality.
 type ModalityStats struct {
 	Modality
 	Items   int  `json:"items"`
 	Learned bool `json:"learned"` // the model of the space knows it
 }
 
-// Stats returns figures about the database and all its collections. It waits for no writer
-// and keeps none waiting, so that it can be called as often as anybody likes: it takes some
-// microseconds, three more for every hundred thousand codes, and some for each label that writes since
-// the last call have given to items or taken from them. The
-// first call reads a record of each label, milliseconds for each thousand of them, and so does one
-// after a load of many items, or after labels were merged. Damage to such a record is an ErrCorrupt. What the
-// store says of itself is as of its last flush or compaction; the first call after one may wait until
-// the store has noted that.
+// Stats returns figures about the database and all its collections. It neither waits for writers nor delays
+// them, so you can call it often: it takes some microseconds, three more for every hundred thousand codes,
+// and some for each label that writes have added or removed since the last call. The first call reads a
+// record of each label, milliseconds for each thousand of them, and so does one after a load of many items.
+// Damage to such a record is an ErrCorrupt. The figures of the store are as of its last flush or compaction;
+// the first call after one may wait for them.
 //
-// For DiskBytes it asks the file system about each file of the folder, some two microseconds
-// a file: where something has been written since the last call, or a second has passed. Files
-// that it is not allowed to look at do not count, and where the file system does not tell of
-// blocks, as on Windows, a file counts with its size.
+// For DiskBytes it asks the file system about each file of the folder, some two microseconds a file, after a
+// write or a second. Files that it may not look at do not count. If the file system does not report blocks,
+// as on Windows, a file counts with its size.
 func (d *DB) Stats() (*Stats, error) {
 	v, done, err := d.state.Acquire()
 	if err != nil {
@@ -146,12 +142,11 @@ func (c *Collection) Stats() (*CollectionStats, error) {
 	})
 }
 
-// DiskBytes estimates how many bytes on disk are the collection's, all its spaces included.
-// The store keeps keys of all collections in the same tables. Of each kind of record it takes
-// the sizes of the tables that hold nothing else, and of the blocks in other tables; where
-// that is little, not more than the records have. So much of it as stands in the log alone,
-// the latest writes, may be missing. The sum over the collections is about what the tables of
-// the store have, see Stats.DiskBytes for all.
+// DiskBytes estimates how many bytes on disk the collection takes, with all its spaces. The tables of the
+// store have keys of all collections. For each kind of record DiskBytes adds the sizes of tables that hold
+// only the collection, and of blocks in other tables. If that is little, it does not exceed the size of the
+// records. The latest writes, in the log alone, may be missing. The sum over the collections is about the
+// size of all tables; Stats.DiskBytes has everything.
 //
 // It reads at most some 256 KiB for each kind of record, 5 MB in all: a fraction of a millisecond
 // for a small collection and some milliseconds for any other.
@@ -209,11 +204,10 @@ func collectionStats(v *state.View, cv *state.CollectionView) (CollectionStats, 
 	return s, nil
 }
 
-// What the database returns has a JSON form, for programs. An Item is in it as the command
-// prints it and reads it. Hits and answers have the names of the command and more of them: row,
-// space and revision; a total stands only where it is not 0. The command has forms of its own,
-// as scripts rely on fewer names (cmd/fddhdb/jsonform; for eval, which has one object for both
-// orders, cmd/fddhdb/command).
+// The types that the database returns have a JSON form, for programs. An Item has the form that the command
+// prints and reads. Hits and answers have the names of the command and some more: row, space and revision; a
+// total only if it is not 0. The command has forms of its own, because scripts rely on fewer names
+// (cmd/fddhdb/jsonform; for eval, which has one object for both orders, cmd/fddhdb/command).
 
 // hitForm is the JSON of a Hit.
 type hitForm struct {
@@ -228,8 +222,8 @@ type hitForm struct {
 }
 
 // MarshalJSON implements json.Marshaler: {"key", "row", "distance", "score", "similarity", "cursor", "item"}.
-// The distance of an answer by vectors is null. The score of a query by code is null, and so is a similarity
-// where nothing was compared; cursor and item are there if the query asks for them.
+// The distance of an answer by vectors is null. So is the score of a query by code, and a similarity where
+// nothing was compared; cursor and item are there if the query asks for them.
 func (h Hit) MarshalJSON() ([]byte, error) {
 	f := hitForm{Key: h.Key, Row: h.Row, Score: jsonform.Score(h.Score), Cursor: h.Cursor, Item: h.Item}
 	if h.Distance >= 0 {
@@ -270,10 +264,9 @@ type resultForm struct {
 	Approximate bool `json:"approximate,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "space", "revision", "rerank",
-// "facets", "approximate"}. Hits are never null, next is at the end, there is no total of 0 and no rerank of
-// RerankAuto, facets are there
-// where there are some, and approximate where it is true.
+// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "space", "revision", "rerank", "facets",
+// "approximate"}. Hits are never null. Left out are next at the end, a total of 0, a rerank of RerankAuto,
+// empty facets, and approximate if false.
 func (r Result) MarshalJSON() ([]byte, error) {
 	f := resultForm{Hits: r.Hits, Total: r.Total, Space: r.Space, Revision: r.Revision, Facets: r.Facets,
 		Approximate: r.Approximate}
@@ -383,10 +376,9 @@ func (it Item) MarshalJSON() ([]byte, error) {
 	return jsonform.Marshal(f)
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Of a field that is a number it makes an int64
-// where it has neither a point nor an exponent, else a float64. A vector or a field that is
-// null is not there. Members that items have not are left out. What an item may hold is
-// checked when it is put.
+// UnmarshalJSON implements json.Unmarshaler. A number of a field becomes an int64 if it has neither a point
+// nor an exponent, else a float64. A null vector or field is dropped, and so are unknown members. Put checks
+// the contents.
 func (it *Item) UnmarshalJSON(b []byte) error {
 	var f itemForm[json.RawMessage]
 	d := json.NewDecoder(bytes.NewReader(b))

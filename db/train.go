@@ -19,22 +19,21 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// TrainOptions say how to train. Zero values mean the defaults of the model. The fields of
-// fit.Options are its own, too: the bits of a code, anchors, maps, fusion, seed, memory and
-// others.
+// TrainOptions say how to train. Zero values mean the defaults of the model. The fields of fit.Options belong
+// to it, too: the bits of a code, anchors, maps, fusion, seed, memory and others.
 //
 //	opt := db.TrainOptions{
 //		Options:  fit.Options{Bits: 64, Anchors: 500, Seed: 1, Progress: show},
 //		Activate: true,
 //	}
 //
-// Progress hears the stages "scan", "moments" where a map needs them, "statistics" and
-// "encode", in items; and "choose", in steps, where maps or a fusion are chosen.
+// Progress is called with the stages "scan", "moments" if a map needs them, "statistics" and "encode", in
+// items; and "choose", in steps, if maps or a fusion are chosen.
 type TrainOptions struct {
 	fit.Options // see package model
 
-	// Rows, if positive, trains on the first so many labelled items only, or without
-	// labels on the first so many items. All items get codes.
+	// Rows, if positive, trains on the first so many labelled items only, or without labels on the first so
+	// many items. All items get codes.
 	Rows int
 
 	// Activate makes the space of the new model the active one as soon as all items
@@ -88,8 +87,8 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	return t, err
 }
 
-// learning returns the collection as one that may learn now: it can be written to, and its
-// codes are in memory. leave must be called when that has ended.
+// learning returns the collection if it may learn now: it can be written to, and its codes are in memory.
+// Call leave when the learning has ended.
 func (c *Collection) learning(ctx context.Context) (in learn.Collection, leave func(), err error) {
 	guard := &c.db.state.Guard
 	if err := guard.Enter(); err != nil {
@@ -139,20 +138,18 @@ func TrainingModalities(s Schema, has func(modality int) bool) (modalities []mod
 type Teacher int
 
 // Teachers. Labelled items, with a label that the model knows, always teach their labels (model.Aim).
-// Teachers differ in what items without labels teach.
+// Teachers differ in the lessons of other items.
 const (
-	// TeacherAuto tries what they would teach with TeacherModality, on a copy, and
-	// lets them only if retrieval of labelled items that are held back for that is
-	// better for it. Once refused, they are tried again when there are twice as many,
-	// or when the database has been opened again.
+	// TeacherAuto tries TeacherModality on a copy. It lets these items teach only if that improves the
+	// retrieval of labelled items that are held back. After a refusal it tries again when there are twice as
+	// many items, or when the database has been opened again.
 	TeacherAuto Teacher = iota
 	// TeacherLabels: nothing.
 	TeacherLabels
-	// TeacherModality: the projection of the modality that finds labelled items best
-	// gives the code that the others learn, and it itself.
+	// TeacherModality: the modality that finds labelled items best gives the code, by its projection; all
+	// modalities learn it.
 	TeacherModality
-	// TeacherSelf: each modality learns the code that its own projection gives, as in
-	// the paper.
+	// TeacherSelf: each modality learns the code that its own projection gives, as in the paper.
 	TeacherSelf
 )
 
@@ -167,19 +164,18 @@ func ParseTeacher(s string) (Teacher, error) {
 	return 0, fault.Invalid("unknown teacher %q: auto, labels, modality and self are possible", s)
 }
 
-// UpdateOptions say what an update is to do. The zero value updates the active space
-// with TeacherAuto.
+// UpdateOptions are the options of Update. The zero value updates the active space with TeacherAuto.
 type UpdateOptions struct {
 	Space   Space
 	Teacher Teacher
 
-	// GrowLabels gives labels that training has never seen a direction in the code
-	// space first, and the items that carry them another code, by which they then
-	// teach. There are as many directions left as bits exceed the labels, or one more.
+	// GrowLabels first gives labels that training has never seen a direction in the code space. The items
+	// that carry them get another code, which they then teach. There are as many directions left as bits
+	// exceed the labels, or one more.
 	GrowLabels bool
 
-	// Progress is called from Update's goroutine after each block of items, in the stages
-	// "try" while those without labels are tried on a copy, "learn" while items teach.
+	// Progress is called from Update's goroutine after each block of items, in the stages "try" while items
+	// without labels are tried on a copy, and "learn" while items teach.
 	Progress event.Progress
 }
 
@@ -190,14 +186,13 @@ type UpdateOptions struct {
 // learned. The result is, but for rounding, what the present items have taught. A modality that loses all its
 // items keeps its projection until something teaches it.
 //
-// Readers and writers go on while it runs, on half of the processors; writers wait for
-// the commit. With 800 anchors, 128 bits and two modalities of 128 dimensions an item
-// costs half a millisecond where a hundred come at a time, the revision included, and
-// less where more do. The first update of a space after Open reads the statistics, which
-// stay in memory with their factors: 16 k (k+c) bytes a modality for k features and c labels,
-// 16 k (k+c+q) once projections have taught. It looks at a million pending items at most:
-// call it again for more. Updates of one space wait for each other. A space that is being
-// built gives ErrBusy, a codes-only collection ErrInvalid, one without a model ErrNoModel.
+// Readers and writers go on while it runs, on half of the processors; writers wait for the commit. With 800
+// anchors, 128 bits and two modalities of 128 dimensions an item costs half a millisecond in an update of a
+// hundred items, the revision included, and less in larger ones. The first update of a space after Open reads
+// the statistics, which stay in memory with their factors: 16 k (k+c) bytes a modality for k features and c
+// labels, 16 k (k+c+q) once projections have taught. Update looks at a million pending items at most: call it
+// again for more. Updates of one space wait for each other. A space that is being built gives ErrBusy, a
+// codes-only collection ErrInvalid, one without a model ErrNoModel.
 // After an error, or if the context ends early, the revision is the one before, or the one in which labels
 // have grown.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
@@ -224,7 +219,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 // ReindexOptions are the options of Reindex. The zero value will do.
 type ReindexOptions struct {
 	// Space is the space whose projections make the codes of the new one; 0 is the active space. While a
-	// space is being built, 0 and the number of that space mean to complete it.
+	// space is being built, 0 and its own number complete it.
 	Space Space
 
 	// Activate makes the new space the active one when it is complete.
@@ -233,26 +228,27 @@ type ReindexOptions struct {
 	// Rate, if positive, is the number of items a second that get codes, at most.
 	Rate int
 
-	// Progress hears the number of items done, and of all items, in the stage "encode", from the goroutine of
-	// Reindex.
+	// Progress is called with the number of items done, and of all items, in the stage "encode", from the
+	// goroutine of Reindex.
 	Progress event.Progress
 }
 
 // Reindex makes a new space from the present projections of a space and the stored vectors of all items.
-// Online updates change the codes of later items only; in the new space every item without labels gets the
+// Online updates change only the codes of later items. In the new space every item without labels gets the
 // code of the present projections (the P of eq. 24 of Liu, Wang and Cheung 2021), and labelled items keep the
-// codes of their labels. The new space goes on learning where the other one stands. It stands by, for
-// Query.Space and Activate, unless ReindexOptions.Activate is set.
+// codes of their labels. The new space continues the learning of the other one. It stands by, for Query.Space
+// and Activate, unless ReindexOptions.Activate is set.
 //
 // Reads and writes go on. New items get codes in the new space, too; writers wait some tens of milliseconds
 // for each block of codes. Reindex uses half of GOMAXPROCS. Memory: some 20 MB for a block, and bits/8 + 32
 // bytes for each item that has taught. Disk: the codes of all items once more; DropSpace frees them.
 //
 // Progress is durable. If the context or the process ends, or the database is closed (ErrClosed), the space
-// stays as far as it is, and every write keeps it current. Reindex goes on with it, or the next Open does, in
-// the background; Reindex then waits for that goroutine, which takes over its Rate. DropSpace gives the space
-// up; Reindex then returns ErrNotFound. Errors: ErrNoModel without a trained space; ErrBusy while another
-// training begins, or while another space than Space is being built; ErrInvalid for a codes-only collection.
+// stays as far as it is, and every write keeps it current. Call Reindex again to complete it. Otherwise the
+// next Open does so in the background; Reindex then waits for that goroutine, which takes over its Rate.
+// DropSpace gives it up; Reindex then returns ErrNotFound. Errors: ErrNoModel without a trained space;
+// ErrBusy while another training begins, or while another space than Space is being built; ErrInvalid for a
+// codes-only collection.
 func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
@@ -303,10 +299,10 @@ type Evaluation struct {
 	Top int
 }
 
-// Evaluate measures every ordered pair of modalities, from each modality with queries to
-// each other one, over the items that have a code and the target modality. If the model has
-// one modality only, Evaluate measures that one against itself. It ranks the whole
-// collection for each query; the curves of the metrics cost next to nothing.
+// Evaluate measures every ordered pair of modalities, from each modality with queries to each other one, over
+// the items that have a code and the target modality. If the model has one modality, Evaluate measures that
+// one against itself. It ranks the whole collection for each query; the curves of the metrics cost next to
+// nothing.
 func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
 	var out []Retrieval
 	err := c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {

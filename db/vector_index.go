@@ -28,7 +28,7 @@ type IndexOptions struct {
 
 	Seed uint64 // of the random choices; the same seed gives the same index of the same items
 
-	// Progress hears the stages "encode" and "measure".
+	// Progress is called with the stages "encode" and "measure".
 	Progress event.Progress
 }
 
@@ -98,7 +98,7 @@ func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*Vecto
 	return out, err
 }
 
-// indexedModality returns the modality with a name, or for an empty one the only modality that there is.
+// indexedModality returns the modality with a name, or for an empty name the only modality.
 func indexedModality(d *record.Descriptor, name string) (int, error) {
 	switch {
 	case d.CodesOnly():
@@ -113,8 +113,8 @@ func indexedModality(d *record.Descriptor, name string) (int, error) {
 	return d.ModalityOf(name)
 }
 
-// VectorIndexes returns the indexes of vectors of the collection, by ascending number, indexes that are being
-// made included.
+// VectorIndexes returns the indexes of vectors of the collection by ascending number, unfinished ones
+// included.
 func (c *Collection) VectorIndexes() ([]VectorIndex, error) {
 	return look(c, func(_ *state.View, cv *state.CollectionView) (all []VectorIndex, _ error) {
 		for i := range cv.Indexes {

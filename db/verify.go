@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// VerifyOptions say how closely to look. The zero value reads and compares all records, and
-// recomputes nothing.
+// VerifyOptions are the options of Verify. The zero value reads and compares all records, and recomputes
+// nothing.
 type VerifyOptions struct {
 	// Deep recomputes codes and projections from labels and vectors, by the revision that
 	// each row names, if it is kept, and the statistics of each space from the lessons of
@@ -21,8 +21,8 @@ type VerifyOptions struct {
 	// statistics by 1e-9 of their largest number.
 	Deep bool
 
-	// Progress hears the number of records read so far, and the stage; the total is unknown.
-	// The goroutine that called Verify calls it.
+	// Progress is called with the number of records read so far, and the stage, in the goroutine of Verify;
+	// the total is unknown.
 	Progress event.Progress
 }
 
@@ -71,10 +71,10 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions,
 	return v, err
 }
 
-// VerifyFolder is Verify for a database that is not open, or that damage keeps from opening. It opens
-// the folder for reading only (see Options.ReadOnly), and loads nothing. A folder without a database
-// gives ErrNotDatabase, another format ErrFormat, a database open for writing ErrLocked. If not even
-// the store opens, that is the only finding.
+// VerifyFolder is Verify for a database that is not open, even one that is too damaged to open. It opens the
+// folder for reading only (see Options.ReadOnly), and loads nothing. A folder without a database gives
+// ErrNotDatabase, another format ErrFormat, a database open for writing ErrLocked. If not even the store
+// opens, that is the only finding.
 func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions,
 	found func(Finding) error) (*Verification, error) {
 	opts := options.withDefaults()
@@ -103,8 +103,8 @@ type RepairOptions struct {
 	// DryRun makes the new store, reports the losses, and deletes the new store.
 	DryRun bool
 
-	// Progress hears the number of records read so far, and the stage; the total is unknown. The
-	// goroutine that called Repair calls it.
+	// Progress is called with the number of records read so far, and the stage, in the goroutine of Repair;
+	// the total is unknown.
 	Progress event.Progress
 }
 
@@ -115,20 +115,19 @@ type RepairOptions struct {
 // deep VerifyFolder would find nothing, Repair does nothing; after a repair it finds nothing (see
 // also RepairOptions.Shallow).
 //
-// Repair calls found, unless it is nil, with everything that it could not save or had to guess.
+// Repair calls found, unless it is nil, with every loss and every guess.
 //
 // Repair copies items with their row numbers, keys, labels, fields, payloads and vectors, the codes
 // that items bring, descriptors, models, revisions, and the lessons of items. It derives sets,
 // indexes, counters, statistics, keys from rows and rows from keys, and the codes of learned spaces,
 // by the present revision of each space, as Reindex does; that takes most of the time.
 //
-// An item whose record is lost is lost; an item whose key is lost gets the key "lost+found/ROW". A
-// space whose model is lost is dropped, and its items stay. A collection whose descriptor is lost is
-// lost, unless the descriptor of a space has a copy of it. If a block of a table is lost, older
-// versions of its records take its place; if the store does not say any more which of its tables
-// count, all do. Either may bring back items that had been replaced or deleted. Missing commits,
-// which the file of commits tells of, stay missing: Repair reports them, even if nothing else is
-// wrong, and acknowledges them, as AcknowledgeLosses does.
+// A lost record of an item loses the item; an item whose key is lost gets the key "lost+found/ROW". A space
+// whose model is lost is dropped, and its items stay. A collection whose descriptor is lost is lost, unless
+// the descriptor of a space has a copy of it. If a block of a table is lost, older versions of its records
+// take its place. If the store no longer tells which of its tables count, all do. Either may bring back
+// replaced or deleted items. Commits that are missing by the file of commits stay missing: Repair reports
+// them, even if nothing else is wrong, and acknowledges them, as AcknowledgeLosses does.
 //
 // An index-only copy has no vectors to make codes of: a damaged one gives an ErrCorrupt, and stays as
 // it is. Make it again from its source.
@@ -188,14 +187,14 @@ func (d *DB) AcknowledgeLosses(ctx context.Context) ([]report.Loss, error) {
 // share it.
 func (d *DB) UUID() string { return d.identity.Text() }
 
-// Compact gives back the disk space and the memory of deleted and replaced records: it rewrites the store,
-// and indexes in memory that have holes. It takes the time of reading and writing the whole store; reads and
-// writes go on. Records that open snapshots show stay until these are closed; a long reader delays Compact by
-// a second at most. It needs some 256 MiB of free disk space, or less with more steps, and returns
-// ErrDiskFull if the rewritten tables do not fit.
+// Compact frees the disk space and the memory of deleted and replaced records: it rewrites the store, and
+// indexes in memory that have holes. It takes the time of reading and writing the whole store; reads and
+// writes go on. Records of open snapshots stay until these are closed; a long reader delays Compact by a
+// second at most. It needs some 256 MiB of free disk space, or less with more steps, and returns ErrDiskFull
+// if the rewritten tables do not fit.
 //
-// Events and Activity tell how far it is: the stage "sweep", of unknown length; "rewrite", in bytes of
-// tables, some 256 MiB at a time; and "index", of unknown length.
+// Events and Activity have its progress: the stage "sweep", of unknown length; "rewrite", in bytes of tables,
+// some 256 MiB at a time; and "index", of unknown length.
 func (d *DB) Compact(ctx context.Context) error {
 	if err := d.writable(); err != nil {
 		return err

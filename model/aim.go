@@ -12,25 +12,25 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Aim says what the projections learn of a labelled item. The package comment says why
-// AimLabels retrieves better.
+// Aim says what the projections learn from a labelled item. The package comment explains why AimLabels
+// retrieves better.
 type Aim uint8
 
 const (
 	AimAuto Aim = iota
 
-	// AimLabels: C J D y, where y is the vector of the item's labels, of length 1. J takes
-	// out what all classes share (labelSets.setCentre), by fit.Options.Centre. D = diag((mean
-	// count / n_l)^a) favours rare labels: n_l counts the items that have taught label l,
-	// once for each modality, those with m labels as 1/m, and a is fit.Options.Prior.
+	// AimLabels: C J D y, where y is the vector of the item's labels, of length 1. J removes the common part
+	// of all classes (labelSets.setCentre), by fit.Options.Centre. D = diag((mean count / n_l)^a) favours
+	// rare labels: n_l counts the items that have taught label l, once for each modality, items with m labels
+	// as 1/m, and a is fit.Options.Prior.
 	AimLabels
 
 	// AimCodes: the code, sgn(C y), as published; J is the identity.
 	AimCodes
 
-	// AimWeighted: the code, times the mean weight of the item's labels in D. That is what
-	// AimLabels becomes if there are more labels than bits (fit.Options.LabelEmbedding): the
-	// directions of so many labels are not at right angles.
+	// AimWeighted: the code, times the mean weight of the item's labels in D. AimLabels becomes this aim if
+	// there are more labels than bits (fit.Options.LabelEmbedding), because the directions of so many labels
+	// are not at right angles.
 	AimWeighted
 )
 
@@ -51,7 +51,7 @@ func (a *Aim) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// ParseAim returns the aim with this name, for Options: auto, labels or codes.
+// ParseAim returns the aim with this name, for fit.Options: auto, labels or codes.
 func ParseAim(s string) (a Aim, err error) {
 	if err := a.UnmarshalText([]byte(s)); err != nil || a == AimWeighted {
 		return 0, fmt.Errorf("%w: aim %q: it is auto, labels or codes", ErrOption, s)
@@ -59,7 +59,7 @@ func ParseAim(s string) (a Aim, err error) {
 	return a, nil
 }
 
-// Aim returns what the projections learn of labelled items; never AimAuto.
+// Aim returns the aim of the projections for labelled items; never AimAuto.
 func (m *Model) Aim() Aim { return m.aim }
 
 // Prior returns a; see AimLabels. It is 0 for AimCodes.
@@ -93,7 +93,7 @@ func (m *Model) mixture(s *Statistics) mixture {
 	}
 	x := mixture{aims.Weigh(counts, m.prior), 0}
 	if items == 0 {
-		// Nothing labelled is left: each label counts alike.
+		// No labelled item is left: each label counts alike.
 		x.weights = m.weights
 		x.scale = floats.Norm(m.c, 2) / math.Sqrt(float64(len(m.c)))
 		return x
@@ -124,8 +124,8 @@ func (m *Model) squares(x mixture, p *part) (sum float64) {
 	return sum
 }
 
-// aimAt writes what an item with these labels, as columns, is to teach: q numbers. code
-// is scratch memory for a code.
+// aimAt writes the aim of an item with these labels, as columns: q numbers. code is scratch memory for a
+// code.
 func (m *Model) aimAt(dst []float64, columns []int32, weights []float64, code codec.Code) {
 	clear(dst)
 	if m.aim == AimLabels {
@@ -144,9 +144,9 @@ func (m *Model) weightOf(columns []int32) float64 {
 	return aims.MeanWeight(columns, m.weights)
 }
 
-// LabelAim writes to dst what projections of an item with these labels are to be, q
-// numbers, and reports whether the model knows any of the labels; if not, dst is
-// unchanged. Labels must be sorted and distinct. See Aim.
+// LabelAim writes the aim for the projections of an item with these labels to dst, q numbers, and reports
+// whether the model knows any of the labels; if not, dst is unchanged. Labels must be sorted and distinct.
+// See Aim.
 func (m *Model) LabelAim(dst []float64, labels []uint32) bool {
 	columns := aims.Known(nil, m.labels, labels)
 	if len(columns) == 0 {
@@ -165,9 +165,8 @@ func (m *Model) summedLabels() int {
 	return 0
 }
 
-// mix returns the projection, q rows, for what statistics have been solved for: W, a row
-// for each label, then V, a row for each bit, if projections have taught. For codes it
-// is w itself.
+// mix returns the projection, q rows, for the solution of the statistics: W, a row for each label, then V, a
+// row for each bit, if projections have taught. For codes it is w itself.
 func (m *Model) mix(x mixture, w dense.Matrix[float64]) dense.Matrix[float64] {
 	if m.aim != AimLabels {
 		return w

@@ -70,11 +70,10 @@ type Verdict struct {
 
 // Guard returns a Guard for updates of o from items without labels.
 //
-// held are labelled items to judge by: tens, better hundreds, that represent the items
-// to come. lessons are parallel to held: what each of them has taught o, which the
-// Guard forgets; empty for an item that has taught nothing. Held items whose labels are
-// unknown to the model are forgotten but not measured. The Guard keeps the slices of
-// the items, so the caller must not change them.
+// held are labelled items to judge by: tens, better hundreds, that represent future items. lessons are
+// parallel to held: the lesson that each item has taught o, which the Guard forgets; empty if it has taught
+// nothing. Held items whose labels are unknown to the model are forgotten but not measured. The Guard keeps
+// the slices of the items, so the caller must not change them.
 //
 // It costs k^3/3 + q k^2 multiplications a modality, the cost of Forget, the
 // projections of the held items, and n^2 distances a modality for n held items, bounded
@@ -138,12 +137,11 @@ func (g *Guard) Learn(ctx context.Context, items []Example) error {
 	return err
 }
 
-// Verdict judges what the Guard has learned. It adopts an update with MinHeld items or
-// more if the gain is larger than its standard error and no querying modality loses
-// more than its own standard error. It costs a Revision, the projections of the held
-// items, and 5 n^2 distances for each ordered pair of modalities, but at most 2^28 in
-// all, about a second of one core; beyond that not all items are queries. The error is
-// a *SingularError.
+// Verdict judges the update that the Guard has learned. It adopts an update with MinHeld items or more if the
+// gain is larger than its standard error and no querying modality loses more than its own standard error. It
+// costs a Revision, the projections of the held items, and 5 n^2 distances for each ordered pair of
+// modalities, but at most 2^28 in all, about a second of one core; beyond that not all items are queries. The
+// error is a *SingularError.
 func (g *Guard) Verdict() (v Verdict, err error) {
 	defer parallel.Guard(&err, "judging an update")
 	m, err := g.online.Revision()
@@ -297,8 +295,7 @@ func (g *Guard) rankings() (all []heldRanking) {
 	return all
 }
 
-// ranking returns the ranking of an ordered pair, with at most so many pairs of a query
-// and an item.
+// ranking returns the ranking of an ordered pair, with at most this many pairs of a query and an item.
 func (g *Guard) ranking(from, to, most int) heldRanking {
 	r := heldRanking{from: from, to: to}
 	counts := make([]int32, len(g.rows.Relevant))

@@ -55,7 +55,7 @@ func WriteModality(w *wire.Writer, mod Modality) {
 	}
 }
 
-// readLabelFree reads what follows the seed of a model without labels.
+// readLabelFree reads the rest of a model without labels, behind the seed.
 func readLabelFree(r *wire.Reader, p *Parts) {
 	names := map[string]bool{}
 	for t := range r.Count("the number of modalities", 1, wire.MaxModalities) {
@@ -259,7 +259,7 @@ func Unmarshal(b []byte) (*Model, error) {
 	return m, nil
 }
 
-// readLabelled reads what follows the seed of a model that has learned from labels.
+// readLabelled reads the rest of a model learned from labels, behind the seed.
 func readLabelled(r *wire.Reader, p *Parts) {
 	c := r.Count("the number of labels", 1, wire.MaxLabels)
 	for range c {

@@ -53,8 +53,7 @@ func ParseMethod(s string) (Method, error) {
 	return 0, fmt.Errorf("%w: method %q: it is %s", ErrOption, s, Methods)
 }
 
-// nameOf returns the name of number i of a kind of option, and for an unknown number what
-// it is of.
+// nameOf returns the name of number i of a kind of option; for an unknown number what names the kind.
 func nameOf(names []string, i int, what string) string {
 	if i < len(names) {
 		return names[i]
@@ -92,7 +91,7 @@ type Model struct {
 	gammas     []float64                // by modality
 	p          []*dense.Packed[float64] // by modality: projection, q x k
 	fusion     rank.Fusion
-	mean       []float64 // mean of what the training items teach; see Fuse
+	mean       []float64 // mean aim of the training items; see Fuse
 
 	// By sign; of everything but the projections and the weights.
 	fingerprint uint64
@@ -241,10 +240,10 @@ func (m *Model) sign() {
 		b = binary.LittleEndian.AppendUint32(b, l)
 	}
 	b = appendFloats(b, m.c)
-	if m.LabelFree() { // what makes codes are the projections
+	if m.LabelFree() { // the projections make the codes
 		b = append(b, byte(m.method))
 		b = binary.LittleEndian.AppendUint64(b, m.seed)
-	} else if m.aim != AimCodes { // as it was before there was another one
+	} else if m.aim != AimCodes { // AimCodes adds nothing to the fingerprint
 		b = append(b, byte(m.aim))
 	}
 	if m.aim == AimWeighted {
@@ -296,8 +295,7 @@ func appendFloats(b []byte, x []float64) []byte {
 	return b
 }
 
-// Parts are all that a Model is made of. A training ends with them, and a stored model begins with
-// them.
+// Parts are the contents of a Model. A training ends with them, and reading a stored model begins with them.
 type Parts struct {
 	Bits   int
 	Method Method
@@ -317,7 +315,7 @@ type Parts struct {
 	Fusion      []float64   // the weights of Model.Fuse
 
 	Centre float64   // of Model.Fuse
-	Mean   []float64 // mean of what the training items teach, Bits numbers; nil: zeros
+	Mean   []float64 // mean aim of the training items, Bits numbers; nil: zeros
 }
 
 // New returns the model of the parts, and the reason if they do not make one. The model keeps the slices:

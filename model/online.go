@@ -13,8 +13,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// A Teacher says which code an item without known labels gets, for the projections to
-// learn from it.
+// A Teacher chooses the code that the projections learn from an item without known labels.
 type Teacher uint8
 
 const (
@@ -68,10 +67,10 @@ func (o *Online) workers() int {
 type onlinePart struct {
 	factor  dense.Matrix[float64] // Cholesky factor of A + gamma I
 	updates int                   // updates of the factor since it was computed
-	w       []float64             // what the statistics are solved for, rows of k; see mixture
+	w       []float64             // the solution of the statistics, rows of k; see mixture
 	state   onlineState           // whether factor and w belong to the statistics
 	phi     []float32             // rows of features that wait to be added, fewer than MaxLesson
-	waiting teaching              // what these teach
+	waiting teaching              // the lessons of these rows
 }
 
 type onlineState uint8
@@ -86,7 +85,7 @@ const (
 	// onlineUpdates is the largest number of items by which a factor is updated one by
 	// one. For more items a new factor is cheaper.
 	onlineUpdates = 16
-	// onlineRounding is the number of updates after which a factor is computed anew.
+	// onlineRounding is the number of updates after which a factor is computed again.
 	onlineRounding = 1000
 	// onlineRounds bounds the rounds of search; the mean is 1.5.
 	onlineRounds = 5
@@ -118,7 +117,7 @@ func (o *Online) Refit() {
 	}
 }
 
-// Taught reports what Learn did.
+// Taught reports the work of Learn.
 type Taught struct {
 	Labelled   int // items that taught by their labels
 	Unlabelled int // items that taught by a projection
@@ -131,19 +130,16 @@ type Taught struct {
 	Lessons []Lesson
 }
 
-// Learn adds items to the statistics; they may have no labels. lead is the modality
-// that teaches with TeacherModality: items without known labels and without this
-// modality teach nothing. Learn takes items in chunks of MaxLesson. If only labels
-// teach, the statistics depend only on the sum of the items: not on how they are cut
-// into calls nor, but for rounding, on their order. If projections teach, a chunk
-// learns from those before it.
+// Learn adds items to the statistics; they may have no labels. lead is the modality that teaches with
+// TeacherModality: items without known labels and without this modality teach nothing. Learn takes items in
+// chunks of MaxLesson. If only labels teach, the statistics depend only on the sum of the items: not on their
+// division into calls nor, but for rounding, on their order. If projections teach, a chunk learns from those
+// before it.
 //
-// A chunk of m items costs m k (k/2 + c) multiplications a modality for c labels, or with
-// codes q in place of c; if only labels
-// teach, they are done later, for many chunks at once. If projections teach it also
-// costs m k (k + 3q), and k^3/3 for a new factor, or 2 m k^2 for an update of the old
-// one if m is 16 or less. So an item costs a few times less in chunks of a
-// hundred than alone.
+// A chunk of m items costs m k (k/2 + c) multiplications a modality for c labels, or with codes q in place of
+// c. If only labels teach, they are done later, for many chunks at once. If projections teach it also costs m
+// k (k + 3q), and k^3/3 for a new factor, or 2 m k^2 for an update of the old one if m is 16 or less. So an
+// item costs a few times less in chunks of a hundred than alone.
 //
 // Learn fails with an error that wraps ErrMismatch or ErrNotFinite, with a
 // *DimensionError or a *SingularError, or when the context ends. Then the items of the
@@ -180,8 +176,8 @@ type chunk struct {
 	phi     [][]float32 // by modality: the features of these items
 }
 
-// newChunk computes what known labels teach and the features of items, and checks their
-// vectors. It changes nothing, so an error leaves the Online as it was.
+// newChunk computes the aims of known labels and the features of items, and checks their vectors. It changes
+// nothing, so an error leaves the Online unchanged.
 func (o *Online) newChunk(items []Example) (*chunk, error) {
 	m := o.model
 	c := &chunk{known: make([]bool, len(items)), columns: make([][]int32, len(items)),
@@ -213,8 +209,8 @@ func (o *Online) newChunk(items []Example) (*chunk, error) {
 	return c, nil
 }
 
-// teachLabels writes a row of what an item with these labels, as columns, teaches. x.y is
-// nil, or like x.h a row of zeros.
+// teachLabels writes a row of the lesson of an item with these labels, as columns. x.y is nil, or like x.h a
+// row of zeros.
 func (m *Model) teachLabels(x teaching, columns []int32) {
 	if m.aim == AimLabels {
 		if x.y != nil {
@@ -229,8 +225,8 @@ func (m *Model) teachLabels(x teaching, columns []int32) {
 	m.teachCode(x.h, code, columns)
 }
 
-// teachCode writes what an item with these labels, as columns, teaches if it has this code: +-1, times the
-// weight of the labels.
+// teachCode writes the lesson of an item with these labels, as columns, and this code: +-1, times the weight
+// of the labels.
 func (m *Model) teachCode(h []float32, code codec.Code, columns []int32) {
 	aims.Signs(h, code)
 	if w := float32(m.weightOf(columns)); w != 1 {
@@ -269,7 +265,7 @@ func (o *Online) teach(c *chunk, teacher Teacher, lead int, done *Taught, lesson
 	if teacher == TeacherModality { // it goes first: the others learn its codes
 		order[0], order[lead] = lead, 0
 	}
-	var x mixture // as it is before the chunk, for all modalities
+	var x mixture // before the chunk, for all modalities
 	if teacher != TeacherLabels {
 		x = o.model.mixture(o.Statistics())
 	}
@@ -283,7 +279,7 @@ func (o *Online) teach(c *chunk, teacher Teacher, lead int, done *Taught, lesson
 		}
 		rounds, err := o.add(t, s, x)
 		if err != nil {
-			// A chunk teaches all modalities or none: take out what was added before the error.
+			// A chunk teaches all modalities or none: subtract the parts added before the error.
 			for i, s := range added[:len(added)-1] {
 				err = errors.Join(err, o.subtract(order[i], s))
 			}
@@ -324,8 +320,8 @@ func (o *Online) teach(c *chunk, teacher Teacher, lead int, done *Taught, lesson
 	return nil
 }
 
-// A subject is the part of a chunk in one modality: rows of features and what they teach,
-// and which codes are still to be found.
+// A subject is the part of a chunk in one modality: rows of features with their lessons, and the codes that
+// are still to be found.
 type subject struct {
 	teaching
 	at      []int // position of each row's item in the chunk
@@ -354,7 +350,7 @@ func (o *Online) subject(t int, c *chunk) *subject {
 	return s
 }
 
-// keep drops the items that do not teach. What the others teach is known.
+// keep drops the items that do not teach. The lessons of the others are known.
 func (s *subject) keep(teaches []bool) {
 	n := 0
 	for r, i := range s.at {
@@ -425,7 +421,7 @@ func (o *Online) add(t int, s *subject, x mixture) (rounds int, err error) {
 	return rounds, nil
 }
 
-// makeRoom gives w of modality t rows for what projections teach.
+// makeRoom gives w of modality t rows for lessons of projections.
 func (o *Online) makeRoom(t int) {
 	stats, p := &o.stats.parts[t], &o.parts[t]
 	stats.teach(o.model.bits)
@@ -482,7 +478,7 @@ func (o *Online) update(t int, rows []float64) {
 	}
 }
 
-// factorise computes the Cholesky factor of modality t anew.
+// factorise computes a new Cholesky factor of modality t.
 func (o *Online) factorise(t int) error {
 	part, p := &o.stats.parts[t], &o.parts[t]
 	if p.factor.Data == nil {
@@ -572,10 +568,9 @@ func (o *Online) Follow(next *Model) error {
 // The search for the codes of items without known labels: a code must equal the one that the projection gives
 // after learning it.
 
-// change returns v = W phi of new rows before modality t learns them, and g = Phi' (A +
-// gamma I)^-1 with the new A. What is learned is W + (Y - W Phi) g, so B need not be
-// multiplied. For with the old A and B, W (A + gamma I) = B; the new ones are A + Phi Phi'
-// and B + Y Phi', and
+// change returns v = W phi of new rows before modality t learns them, and g = Phi' (A + gamma I)^-1 with the
+// new A. The new solution is W + (Y - W Phi) g, so B need not be multiplied. For with the old A and B, W (A +
+// gamma I) = B; the new ones are A + Phi Phi' and B + Y Phi', and
 //
 //	B + Y Phi' = W (A + Phi Phi' + gamma I) + (Y - W Phi) Phi'.
 //

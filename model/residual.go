@@ -119,11 +119,11 @@ func (m *Model) projections(t int, items []Example, f func(item Example, z []flo
 	return nil
 }
 
-// leastLeft bounds from below the share of an item that its own features leave open. Less
-// is rounding.
+// leastLeft bounds from below the share of an item that its own features leave open. A smaller share is
+// rounding.
 const leastLeft = 1e-6
 
-// leftOut says of an item that has taught a modality how much more its projection would miss without it.
+// A leftOut computes how much more the projection of an item that has taught would miss without the item.
 type leftOut struct {
 	encoder *Encoder
 	t       int

@@ -60,7 +60,7 @@ func (m *Model) MarshalRevision(base *Model) ([]byte, error) {
 	return w.Finish(), nil
 }
 
-// errNoRevisions says that a model without labels is all that there is of it.
+// errNoRevisions says that a model without labels has no revisions.
 var errNoRevisions = fmt.Errorf("%w: a model that was learned without labels has no revisions", ErrMismatch)
 
 // grownSince returns the positions of the labels that base does not know.

@@ -74,7 +74,7 @@ func inverseNorm(l dense.Matrix[float64], workers int) float64 {
 		}
 		estimate = norm
 	}
-	// This vector catches what the steps above can miss by cancellation.
+	// This vector catches cases that the steps above can miss by cancellation.
 	for i := range x {
 		x[i] = 1 + float64(i)/float64(k-1)
 		if i%2 == 1 {
@@ -123,7 +123,7 @@ type part struct {
 	square float64
 }
 
-// newPart returns the sums of no items.
+// newPart returns empty sums.
 func newPart(name string, k, bits, labels int) part {
 	p := part{name: name, k: k, a: make([]float64, k*k)}
 	if labels > 0 {
@@ -134,8 +134,7 @@ func newPart(name string, k, bits, labels int) part {
 	return p
 }
 
-// NewStatistics returns the statistics of no items, for the maps and the code space of
-// m.
+// NewStatistics returns empty statistics for the maps and the code space of m.
 func NewStatistics(m *Model) *Statistics {
 	s := &Statistics{fingerprint: m.fingerprint, bits: m.bits, labels: m.summedLabels(),
 		weighted: m.aim == AimWeighted}
@@ -159,17 +158,17 @@ func (s *Statistics) Trace(t int) float64 {
 	return sum
 }
 
-// teaching is what rows of features teach. A row has either labels or a code.
+// A teaching has the lessons of rows of features. A row has either labels or a code.
 type teaching struct {
 	y []float32 // AimLabels: label vectors, rows of c; zeros where a code teaches
 	h []float32 // codes as +-1, times the weight of the item, rows of q; zeros where labels teach
 }
 
-// add adds rows of features of modality t, with what they teach, on so many goroutines.
-// It costs rows k (k/2 + c) multiplications, and rows k q where codes teach.
+// add adds rows of features of modality t, with their lessons, on workers goroutines. It costs rows k (k/2 +
+// c) multiplications, and rows k q where codes teach.
 //
-// Each number is summed in float64 in the order of the rows. So the sums are bitwise the
-// same for any number of goroutines, and however the items are cut into calls.
+// Each number is summed in float64 in the order of the rows. So the sums are bitwise the same for any number
+// of goroutines, and for any division of the items into calls.
 func (s *Statistics) add(t int, phi dense.Matrix[float32], x teaching, workers int) {
 	p := &s.parts[t]
 	dense.AddGram(dense.Of(p.k, p.k, p.a), phi, workers)
@@ -177,7 +176,7 @@ func (s *Statistics) add(t int, phi dense.Matrix[float32], x teaching, workers i
 	p.n += int64(phi.Rows)
 }
 
-// addTaught adds what rows teach to all sums but A and the number of items.
+// addTaught adds the lessons of rows to all sums but A and the number of items.
 func (p *part) addTaught(phi dense.Matrix[float32], x teaching, q, c, workers int) {
 	n := phi.Rows
 	h := dense.Of(n, q, x.h)
@@ -207,7 +206,7 @@ func (p *part) addTaught(phi dense.Matrix[float32], x teaching, q, c, workers in
 	}
 }
 
-// teach makes room for what projections teach.
+// teach makes room for lessons of projections.
 func (p *part) teach(q int) {
 	if p.taught == nil {
 		p.taught = make([]float64, q*p.k)
@@ -263,7 +262,7 @@ func (p *part) merge(o *part, q int, sign float64) {
 	p.square += sign * o.square
 	p.n += int64(sign) * o.n
 	if p.unlabelled += int64(sign) * o.unlabelled; p.unlabelled == 0 {
-		p.taught = nil // nothing is left but rounding
+		p.taught = nil // only rounding errors are left
 	}
 }
 
@@ -285,7 +284,7 @@ func (s *Statistics) Merge(other *Statistics) error {
 	return nil
 }
 
-// sameShape reports whether both are statistics of the same maps and code space.
+// sameShape reports whether both statistics have the same maps and code space.
 func (s *Statistics) sameShape(other *Statistics) bool {
 	return s.fingerprint == other.fingerprint && s.bits == other.bits && s.labels == other.labels &&
 		slices.EqualFunc(s.parts, other.parts, func(p, o part) bool { return p.name == o.name && p.k == o.k })
@@ -420,7 +419,7 @@ type Tally struct {
 	code    codec.Code
 }
 
-// NewTally returns a tally of no items, for the maps and the code space of m.
+// NewTally returns an empty tally for the maps and the code space of m.
 func NewTally(m *Model) *Tally {
 	return &Tally{Statistics: NewStatistics(m), m: m, code: codec.NewCode(m.bits)}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A runner may never tell that a worker has died: then it waits, and so would the driver. So a process that
+// A runner may never report that a worker has died: then the driver would wait for ever. So a process that
 // works on an element writes a sign of life to a file, every few seconds, and the driver watches that file.
 
 // beatEvery is the time between two signs of life.
@@ -28,15 +28,15 @@ type beat struct {
 
 func alivePath(dir string) string { return join(dir, "alive") }
 
-// atATime bounds the tasks that this process works on at a time, however many a runner hands to it: one
-// computes, on all processors, while the other reads. So the memory of a worker does not grow with the number
-// of tasks.
+// atATime bounds the tasks that this process works on at a time, for any number that a runner hands to it:
+// one computes, on all processors, while the other reads. So the memory of a worker does not grow with the
+// number of tasks.
 const atATime = 2
 
 var slots = make(chan struct{}, atATime)
 
-// working waits until this process may work on a task, and writes signs of life to a folder from now on until
-// the caller calls done.
+// working waits until this process may work on a task. Then it writes signs of life to a folder until the
+// caller calls done.
 func working(ctx context.Context, dir string) (done func(), err error) {
 	quiet := beating(dir)
 	select {
@@ -89,19 +89,19 @@ func beating(dir string) (done func()) {
 		}
 		beats.Unlock()
 		if last {
-			<-b.ended // it writes nothing any more: the folder may be removed
+			<-b.ended // it has stopped writing: the folder may be removed
 		}
 	}
 }
 
-// errSilent says that no worker has been heard of.
+// errSilent is the error of a pipeline without a sign of life from any worker.
 type errSilent time.Duration
 
 func (e errSilent) Error() string {
 	return fmt.Sprintf("nothing was heard of a worker for %v", time.Duration(e))
 }
 
-// watchdog cancels a pipeline when for so long no worker has given a sign of life, and no result has come.
+// watchdog cancels a pipeline after so long without a sign of life from a worker, and without a result.
 func watchdog(ctx context.Context, dir string, results []string,
 	silent time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -117,7 +117,7 @@ func watchdog(ctx context.Context, dir string, results []string,
 			case <-ctx.Done():
 				return
 			}
-			// A file that is not there, or just being replaced, says nothing new.
+			// A file that is missing, or just being replaced, says nothing new.
 			b, err := read(ctx, alivePath(dir))
 			now := there(ctx, results)
 			if err == nil && string(b) != sign || now != n {

@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/s3"
 )
 
-// store opens a repository of backups: a folder, or s3://BUCKET/PREFIX. A repository has folders in folders,
-// and the globs of Beam's other file systems do not reach into these.
+// store opens a repository of backups: a folder, or s3://BUCKET/PREFIX. A repository has nested folders,
+// which the globs of Beam's other file systems do not reach.
 func store(ctx context.Context, path string) (backup.Store, error) {
 	switch {
 	case strings.HasPrefix(path, "s3://"):
@@ -62,8 +62,8 @@ type restoredBackup struct {
 	err  error
 }
 
-// withBackup calls f with a collection of a backup. It is restored once in a process,
-// and stays for as long.
+// withBackup calls f with a collection of a backup. A process restores each backup once, and keeps it until
+// it ends.
 func withBackup(ctx context.Context, path, id, collection string, f func(*db.Collection) error) error {
 	restored.Lock()
 	if restored.of == nil {
@@ -100,8 +100,7 @@ func (r *restoredBackup) restore(ctx context.Context, path, id string) error {
 		return err
 	}
 	dir := filepath.Join(r.dir, "db")
-	// All files are compared with their SHA-256; what else a verification would say is known since the
-	// backup.
+	// All files are compared with their SHA-256; the backup itself has been verified otherwise.
 	if _, err := db.Restore(ctx, s, dir, nil, db.RestoreOptions{ID: id, SkipVerify: true}); err != nil {
 		return err
 	}
@@ -109,7 +108,7 @@ func (r *restoredBackup) restore(ctx context.Context, path, id string) error {
 	return err
 }
 
-// Cleanup removes what this process has copied or restored to read it. Call it when nothing runs any more.
+// Cleanup removes the copies and restored backups of this process. Call it when no pipeline is running.
 func Cleanup() error {
 	var errs []error
 	restored.Lock()

@@ -29,10 +29,10 @@ type BuildOptions struct {
 	Shards int    // 1 or more
 }
 
-// Built describes what Build has made. It is the file build.json of its folder.
+// Built describes the output of Build. It is the file build.json of its folder.
 type Built struct {
 	Version int `json:"version"` // 1
-	// how the shard of a key is found: "xxh64 mod shards", see shard.Of
+	// rule for the shard of a key: "xxh64 mod shards", see shard.Of
 	Hash       string  `json:"hash"`
 	Collection string  `json:"collection"`      // of each database
 	Model      string  `json:"model,omitempty"` // SHA-256 of the file of the model
@@ -54,7 +54,7 @@ type Shard struct {
 	Repository string `json:"repository"` // its folder, within the folder of the build
 	Backup     string `json:"backup"`     // id
 	Items      int    `json:"items"`
-	Replaced   int    `json:"replaced,omitempty"` // items whose key came again
+	Replaced   int    `json:"replaced,omitempty"` // items with a repeated key
 }
 
 // Build makes a database of each shard of the items, with the schema of the input. If a model is given, the
@@ -197,7 +197,7 @@ func split(ctx context.Context, r *Run, s *survey, dir string, tasks [][]byte, o
 type SplitFn struct {
 	Plan, Dir string
 	Shards    int
-	Built     []int // shards that need nothing
+	Built     []int // finished shards
 
 	items sdk.Counter
 }
@@ -270,7 +270,7 @@ func (f *SplitFn) split(ctx context.Context, w *worker, t *task, to []*shardWrit
 // LoadFn makes the database of shards.
 type LoadFn struct {
 	Plan, Dir string
-	Tasks     int    // that have files of each shard
+	Tasks     int    // number of tasks, each with a file of each shard
 	Model     string // path; "" for none
 	Hash      string // of the model
 	Out       string
@@ -337,7 +337,7 @@ func (f *LoadFn) load(ctx context.Context, number int, dir string) (shard *Shard
 	if err != nil {
 		return nil, err
 	}
-	// The model is there first: so its labels have ids in its order, and items get their codes as they are
+	// Import the model first: so its labels have ids in its order, and items get their codes as they are
 	// loaded.
 	if f.Model != "" {
 		b, err := readModel(ctx, f.Model, f.Hash)
@@ -414,8 +414,8 @@ func forgetLost(ctx context.Context, out string, number int) error {
 }
 
 // onlyBackup removes all backups of a repository but one. A worker that died after its backup, or that a
-// runner had given up too early, has left a backup of a database of its own, and then a restore would not
-// know which one is meant.
+// runner gave up too early, has left a backup of another database, and a restore could not tell which one is
+// right.
 func onlyBackup(ctx context.Context, repository, id string) error {
 	in, err := store(ctx, repository)
 	if err != nil {
@@ -435,7 +435,7 @@ func onlyBackup(ctx context.Context, repository, id string) error {
 			}
 		}
 	}
-	// also what was stored by a worker that died in its backup, after half an hour
+	// also the objects of a worker that died in its backup, after half an hour
 	_, err = backup.Prune(ctx, in, backup.PruneOptions{})
 	return err
 }

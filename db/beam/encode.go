@@ -32,11 +32,11 @@ type EncodeOptions struct {
 	Out   string // a folder, for the codes
 }
 
-// Encoded is what Encode has made.
+// Encoded describes the output of Encode.
 type Encoded struct {
 	Files int `json:"files"` // of codes, and as many of keys
 	Items int `json:"items"` // with a code
-	// items without: they have neither a label that the model knows nor a vector, or one far from all
+	// items without: with neither a label that the model knows nor a vector, or with one far from all
 	Left     int        `json:"left"`
 	Rejected []Rejected `json:"rejected,omitempty"`
 }
@@ -51,11 +51,10 @@ type codedFile struct {
 
 // Encode writes the codes that items would have in a database with the model: codes-00000.npy with 65,536
 // rows of uint8, bits/8 columns, keys-00000.txt with their keys, and so on, in the order of the input. A
-// collection that is given its codes takes them (fddhdb import --codes). codes-00000.json says how many there
-// are. It is written behind the other two, and then these are not made again, if they are of the same input
-// and model.
+// codes-only collection imports them (fddhdb import --codes). codes-00000.json has their number. It is
+// written after the other two. If it is of the same input and model, the next run does not make them again.
 //
-// Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of the pipeline;
+// Errors: a bad row or file, with its name; a model that does not fit; the last try of the pipeline; the end
 // of ctx.
 func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded, error) {
 	s, err := r.survey(ctx, in)
@@ -198,7 +197,7 @@ func (f *EncodeFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 			return err
 		}
 	}
-	f.coder.batch = f.coder.batch[:0] // a task that has failed may have left items
+	f.coder.batch = f.coder.batch[:0] // a failed task may have left items
 	made := codedFile{Codes: fmt.Sprintf("codes-%05d.npy", t.Index),
 		Keys: fmt.Sprintf("keys-%05d.txt", t.Index)}
 	var codes [][]byte
@@ -280,7 +279,7 @@ type coded struct {
 	code    codec.Code
 }
 
-// coderBatch is the number of items that are encoded together.
+// coderBatch is the number of items to encode together.
 const coderBatch = 1024
 
 // newCoder returns a coder for a file of a model.
@@ -308,7 +307,7 @@ func newCoder(b []byte, schema db.Schema) (*coder, error) {
 	return c, nil
 }
 
-// readModel reads a file of a model, which has to be the one that the driver has seen.
+// readModel reads a file of a model, and checks that it is the file that the driver has read.
 func readModel(ctx context.Context, path, want string) ([]byte, error) {
 	b, err := read(ctx, path)
 	if err == nil && hash(b) != want {

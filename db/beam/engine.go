@@ -75,8 +75,8 @@ func (e *engine) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 	return read(ctx, root)
 }
 
-// sum runs the pipeline of a pass: tasks make nodes of the tree, and their names are grouped by the node
-// above them, level by level, until there is one.
+// sum runs the pipeline of a pass: tasks make nodes of the tree, and their names are grouped by the parent
+// node, level by level, up to the root.
 func (e *engine) sum(ctx context.Context, stage, id, pass, root string) error {
 	size, n := sum.LeafItems, e.items.n()
 	for (n+size-1)/size > mostTasks {
@@ -107,13 +107,13 @@ func (e *engine) sum(ctx context.Context, stage, id, pass, root string) error {
 		}
 		drain(s, sdk.ParDo(s, nameFn, done))
 	}
-	// What tells of the progress are the nodes of the tasks; the root is all that has to be there in the end.
+	// The nodes of the tasks show the progress; the result needs only the root.
 	stop := e.run.watch(ctx, stage, nodes)
 	quiet := *e.run
 	quiet.Progress = nil
 	err = quiet.pipeline(ctx, stage, e.dir, []string{root}, build)
 	e.run.counters = quiet.counters
-	stop() // before the nodes go
+	stop() // before the nodes are removed
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func nodePath(dir, id string, level, index int) string {
 	return join(dir, fmt.Sprintf("node-%s-%d-%06d", id, level, index))
 }
 
-// passes are the passes of this process, by the path of their file. They hold a model each.
+// passes are the passes of this process, by the path of their file. Each holds a model.
 var passes struct {
 	sync.Mutex
 	last string
@@ -261,7 +261,7 @@ type MergeFn struct {
 	Dir, ID  string // of nodes
 	Level    int    // of the node
 	Children int    // nodes of the level below
-	Root     string // path of the node that has none above it
+	Root     string // path of the root node
 }
 
 func init() {
@@ -283,7 +283,7 @@ func (f *MergeFn) ProcessElement(ctx context.Context, index int, children func(*
 	if f.Children <= sum.FanOut {
 		path = f.Root
 	}
-	// All children have to be there: the sum of some would be another one.
+	// All children must exist: a sum of some would be wrong.
 	var of []int
 	for c := 0; children(&c); {
 		of = append(of, c)

@@ -72,8 +72,8 @@ func stateOf(ctx context.Context, path string) (s fileState, err error) {
 	return s, err
 }
 
-// exists reports whether there is a file. One that cannot be looked at is none: it is made again, or read,
-// which gives the error.
+// exists reports whether a file exists. A file that cannot be looked at counts as missing: making or reading
+// it then gives the error.
 func exists(ctx context.Context, path string) bool {
 	found, err := look(ctx, path)
 	return err == nil && found
@@ -92,7 +92,7 @@ func look(ctx context.Context, path string) (bool, error) {
 	return slices.Contains(found, path), err
 }
 
-// absolute returns a path of this machine as it is for workers, which may have another working directory.
+// absolute makes a path of this machine absolute: workers may have another working directory.
 func absolute(path string) (string, error) {
 	if path == "" || remote(path) {
 		return path, nil
@@ -106,7 +106,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// read returns what a file holds.
+// read returns the contents of a file.
 func read(ctx context.Context, path string) (b []byte, err error) {
 	err = open(ctx, path, func(r io.Reader) error {
 		b, err = io.ReadAll(r)
@@ -115,7 +115,7 @@ func read(ctx context.Context, path string) (b []byte, err error) {
 	return b, err
 }
 
-// open calls f with what a file holds.
+// open calls f with a reader of the contents of a file.
 func open(ctx context.Context, path string, f func(io.Reader) error) error {
 	return withFS(ctx, path, func(fsys filesystem.Interface) error {
 		r, err := fsys.OpenRead(ctx, path)
@@ -129,7 +129,7 @@ func open(ctx context.Context, path string, f func(io.Reader) error) error {
 	})
 }
 
-// write makes a file of b, or replaces it. It is there with all of b, or not at all.
+// write makes or replaces a file with contents b, atomically.
 func write(ctx context.Context, path string, b []byte) error {
 	return create(ctx, path, func(w io.Writer) error {
 		_, err := w.Write(b)
@@ -137,12 +137,12 @@ func write(ctx context.Context, path string, b []byte) error {
 	})
 }
 
-// create makes a file, or replaces it, of what f writes. It is there with all of that, or not at all.
+// create makes or replaces a file with the output of f, atomically.
 func create(ctx context.Context, path string, f func(io.Writer) error) error {
 	if remote(path) {
 		return withFS(ctx, path, func(fsys filesystem.Interface) error {
-			// Objects appear when they are closed, and there is no way to give one up. So what f
-			// writes has to be there before.
+			// Objects appear when they are closed, and a started one cannot be given up. So write the output
+			// of f to this machine first.
 			dir, err := localDir()
 			if err != nil {
 				return err
@@ -191,7 +191,7 @@ func create(ctx context.Context, path string, f func(io.Writer) error) error {
 	return err
 }
 
-// remove removes a file that is there. Where a file system cannot, it stays.
+// remove removes an existing file. If the file system cannot, it stays.
 func remove(ctx context.Context, path string) error {
 	if !remote(path) {
 		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
@@ -207,18 +207,18 @@ func remove(ctx context.Context, path string) error {
 	})
 }
 
-// sweep removes what killed processes have left of files of a folder of this machine that were not complete.
+// sweep removes the incomplete files that killed processes have left in a folder of this machine.
 func sweep(dir string) {
 	if remote(dir) {
 		return
 	}
 	left, _ := filepath.Glob(filepath.Join(dir, ".new-*"))
 	for _, path := range left {
-		_ = os.Remove(path) // it takes space, and does no other harm
+		_ = os.Remove(path) // it only takes space
 	}
 }
 
-// emptyOrNew refuses a folder with anything in it.
+// emptyOrNew refuses a folder that is not empty.
 func emptyOrNew(ctx context.Context, dir string) error {
 	n := 0
 	if remote(dir) {
@@ -240,7 +240,7 @@ func emptyOrNew(ctx context.Context, dir string) error {
 	return nil
 }
 
-// removeAll removes a folder. Where a file system cannot, files stay.
+// removeAll removes a folder. If the file system cannot, files stay.
 func removeAll(ctx context.Context, dir string) error {
 	if !remote(dir) {
 		return os.RemoveAll(dir)
@@ -252,8 +252,7 @@ func removeAll(ctx context.Context, dir string) error {
 	return err
 }
 
-// copies are files that are not on this machine, as they have been copied to it for reading. Each process has
-// its own.
+// copies are local copies of remote files, for reading. Each process has its own.
 var copies struct {
 	sync.Mutex
 	files []*localCopy
@@ -270,8 +269,8 @@ type localCopy struct {
 // keptCopies bounds the unused copies to keep: the next task often reads the same file.
 const keptCopies = 4
 
-// local returns the path of a file on this machine, which is a copy unless it is there. The caller
-// calls done when it has read it.
+// local returns a path of the file on this machine: its own, or of a copy. The caller calls done after
+// reading.
 func local(ctx context.Context, path string) (at string, done func(), err error) {
 	if !remote(path) {
 		return path, func() {}, nil
@@ -308,7 +307,7 @@ func local(ctx context.Context, path string) (at string, done func(), err error)
 	return c.path, done, nil
 }
 
-// release ends one use of a copy, and removes copies that are too many.
+// release ends one use of a copy, and removes surplus copies.
 func (c *localCopy) release() {
 	copies.Lock()
 	defer copies.Unlock()
@@ -332,7 +331,7 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// slash returns a path as Beam's globs have it.
+// slash returns a path in the form of Beam's globs.
 func slash(path string) string {
 	if runtime.GOOS == "windows" && !remote(path) {
 		return filepath.ToSlash(path)

@@ -19,30 +19,28 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// An Input says which files there are. It has Items, Backups, or parts of items: Vectors or Codes, with
-// Labels, Keys and Fields or without. All but LabelNames are globs: the n-th files of them, in the order of
-// their names, belong together, and row i of each is about item i of the n-th group.
+// An Input names the input files. It has Items, Backups, or parts of items: Vectors or Codes, with or without
+// Labels, Keys and Fields. All but LabelNames are globs: their n-th files, in the order of names, belong
+// together, and row i of each is about item i of the n-th group.
 //
-// What files hold is what fddhdb import reads from them. Without Keys, or a column of keys, items are
-// numbered: an item has the key that it would get by an import of all files into an empty collection. Keys
-// have to be distinct in all files together: a training counts an item that is there twice as two, and Build
-// keeps the last.
+// Files are read as by fddhdb import. Without Keys, or a column of keys, items are numbered: an item has the
+// key that it would get by an import of all files into an empty collection. Keys have to be distinct in all
+// files together: a training counts an item with a repeated key as two, and Build keeps the last one.
 type Input struct {
-	Items   string         // whole items: .jsonl, .csv, .parquet
-	Mapping source.Mapping // about the columns of Items
-	Vectors []NamedGlob    // by modality: .npy, .npz, .csv, .jsonl, .parquet, .mat
-	// in place of Vectors: packed codes, .npy of uint8, for collections that are given their codes
-	Codes      string
-	Labels     string // of Vectors or Codes: a matrix, classes or text
-	LabelNames string // a file, of all Labels
-	Keys       string // of Vectors or Codes: a key a line
-	Fields     string // of Vectors or Codes: .csv, and with a Schema also .jsonl
+	Items      string         // whole items: .jsonl, .csv, .parquet
+	Mapping    source.Mapping // about the columns of Items
+	Vectors    []NamedGlob    // by modality: .npy, .npz, .csv, .jsonl, .parquet, .mat
+	Codes      string         // in place of Vectors: packed codes, .npy of uint8, for codes-only collections
+	Labels     string         // of Vectors or Codes: a matrix, classes or text
+	LabelNames string         // a file, of all Labels
+	Keys       string         // of Vectors or Codes: a key a line
+	Fields     string         // of Vectors or Codes: .csv, and with a Schema also .jsonl
 	// repositories of backups; the newest backup of each counts: folders by glob, or s3://BUCKET/PREFIX
 	Backups    string
 	Collection string // the collection of Backups; "" means main
 
 	Schema *db.Schema // of the items; nil: the schema of the first files
-	Skip   bool       // leave out bad rows, and groups of files that cannot be read, which are else errors
+	Skip   bool       // leave out bad rows, and groups with unreadable files, which are errors otherwise
 }
 
 // A NamedGlob is a glob of the files of a modality.
@@ -57,7 +55,7 @@ type group struct {
 	Keys    string      `json:"keys,omitempty"`
 	Fields  string      `json:"fields,omitempty"`
 	Backup  string      `json:"backup,omitempty"` // a repository
-	ID      string      `json:"id,omitempty"`     // of its newest backup, as it was when the plan was made
+	ID      string      `json:"id,omitempty"`     // of its newest backup when the plan was made
 }
 
 // name names the files of a group in errors.
@@ -74,23 +72,23 @@ func (g *group) files() (files []string) {
 
 // A plan tells workers about an input. It is a file of the temporary folder, named by its contents.
 type plan struct {
-	Version    int            `json:"version"` // of what lies in the temporary folder
+	Version    int            `json:"version"` // of the format of the temporary folder
 	Groups     []group        `json:"groups"`
-	Files      []fileState    `json:"files"` // of all files: others are another plan
+	Files      []fileState    `json:"files"` // all files: other files make another plan
 	Mapping    source.Mapping `json:"mapping"`
 	LabelNames string         `json:"label_names,omitempty"`
 	Collection string         `json:"collection"`
 	Schema     db.Schema      `json:"schema"`
 	Skip       bool           `json:"skip"`
 
-	note string // what could be wrong in what was guessed of the first files
+	note string // doubts about the guesses from the first files
 }
 
-// planVersion changes when the files of a temporary folder become others: then what an earlier release has
-// left is not used.
+// planVersion changes when the format of the temporary folder changes: then the files of an earlier release
+// are not used.
 const planVersion = 1
 
-// A fileState tells a file from one that has taken its place.
+// A fileState tells a file from its replacement.
 type fileState struct {
 	Size     int64     `json:"size,omitempty"`
 	Modified time.Time `json:"modified,omitzero"` // zero where a file system does not say
@@ -183,7 +181,7 @@ func (in *Input) plan(ctx context.Context) (*plan, error) {
 	return p, p.describe(ctx, in.Schema)
 }
 
-// cutMember cuts FILE.npz:NAME, FILE.parquet:COLUMN and FILE.mat:VARIABLE behind the name of the file.
+// cutMember splits FILE.npz:NAME, FILE.parquet:COLUMN and FILE.mat:VARIABLE after the name of the file.
 func cutMember(path string) (file, member string) {
 	i := strings.LastIndexByte(path, ':')
 	if i > 0 {
@@ -196,7 +194,7 @@ func cutMember(path string) (file, member string) {
 	return path, ""
 }
 
-// check refuses what does not go together.
+// check refuses contradictory fields.
 func (in *Input) check() error {
 	parts := len(in.Vectors) > 0 || in.Codes != ""
 	switch {
@@ -220,7 +218,7 @@ func (in *Input) check() error {
 	return nil
 }
 
-// describe finds out the schema of the items, from the first files unless it is given.
+// describe finds the schema of the items, from the first files unless it is given.
 func (p *plan) describe(ctx context.Context, given *db.Schema) error {
 	if given != nil {
 		p.Schema = *given
@@ -243,7 +241,7 @@ func (p *plan) describe(ctx context.Context, given *db.Schema) error {
 	})
 }
 
-// A worker reads the items of a plan. There is one of a plan in each process. Safe for concurrent use.
+// A worker reads the items of a plan. Each process has one for a plan. Safe for concurrent use.
 type worker struct {
 	plan *plan
 
@@ -315,7 +313,7 @@ func (in *opened) word(err error) error {
 	return &worded{in.named.Replace(err.Error()), err}
 }
 
-// A worded error is an error in other words.
+// A worded error replaces the text of an error.
 type worded struct {
 	text string
 	err  error
@@ -381,14 +379,14 @@ func (w *worker) opened(ctx context.Context, number int, f func(*opened) error) 
 	return in.word(f(in))
 }
 
-// A rowFunc takes a row of a group: an item, which is valid until it returns, or the error of a bad row.
+// A rowFunc takes a row of a group: an item, valid until the function returns, or the error of a bad row.
 type rowFunc func(row int, item *db.Item, bad error) error
 
 // errEnough ends the reading of rows.
 var errEnough = errors.New("enough rows")
 
-// rows calls f with the rows of a group, in order from one on. names, unless it is nil, is called before the
-// first row with labels that have an order, in which they are registered.
+// rows calls f with the rows of a group, in order, from one row on. names, unless it is nil, is called before
+// the first row with ordered labels, to register them in their order.
 func (w *worker) rows(ctx context.Context, number, from int, names func([]string), f rowFunc) error {
 	err := w.opened(ctx, number, func(in *opened) error {
 		if in.backup != nil {
@@ -440,7 +438,7 @@ func backupRows(ctx context.Context, c *db.Collection, from int, f rowFunc) erro
 	return nil
 }
 
-// checkRow is what an import says about an item. It is nil for one that can be stored.
+// checkRow returns the error that an import would give for an item; nil if it can be stored.
 func (w *worker) checkRow(ctx context.Context, number, row int, item *db.Item) error {
 	c, err := w.collection(ctx)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"sync"
 )
 
-// What a process needs on its own disk, copies of files, restored backups and databases that it loads, is in
-// one folder with its number in the name. Runners kill workers, so that these remove nothing: the next
-// process on the machine does.
+// The local files of a process, copies, restored backups and databases that it loads, are in one folder with
+// the number of the process in the name. Runners kill workers before they can remove it: the next process on
+// the machine does.
 
 // localPrefix begins the name of the folder of a process.
 const localPrefix = "fddhdb-beam-"
 
 var localFolder struct {
 	sync.Mutex
-	path string // "" until it is needed
+	path string // "" before its first use
 }
 
 // localDir returns the folder of this process.

@@ -35,14 +35,14 @@ type Run struct {
 	// life; 0 means ten minutes. It has to be longer than a runner takes to start workers.
 	Silence time.Duration
 
-	// Progress, unless nil, hears the stages of a run, in tasks: survey, scan, moments, embedding,
+	// Progress, unless nil, is called with the stages of a run, in tasks: survey, scan, moments, embedding,
 	// statistics, encode, split, load, verify. It is called from one goroutine at a time.
 	Progress event.Progress
 
-	// Noted, unless nil, hears what could be wrong in what was guessed about the columns of Input.Items.
+	// Noted, unless nil, is called with doubts about the guessed columns of Input.Items.
 	Noted func(text string)
 
-	// Failed, unless nil, hears why a pipeline has failed that is run again.
+	// Failed, unless nil, is called with the error of a failed pipeline that is run again.
 	Failed func(err error)
 
 	counters map[string]int64
@@ -54,7 +54,7 @@ func (r *Run) Counters() map[string]int64 { return maps.Clone(r.counters) }
 // namespace is the namespace of the counters.
 const namespace = "fddhdb"
 
-// begin checks how pipelines are to be run.
+// begin checks the options.
 func (r *Run) begin() (err error) {
 	switch {
 	case r.Temp == "":
@@ -70,8 +70,8 @@ func (r *Run) begin() (err error) {
 	return err
 }
 
-// pipeline runs a pipeline that makes files of tasks: results are their paths, by task. It is not run if all
-// of them are there, and tried again if it fails. Workers give signs of life in dir.
+// pipeline runs a pipeline that makes files of tasks: results are their paths, by task. It does not run if
+// all of them exist, and runs again after a failure. Workers give signs of life in dir.
 func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string,
 	build func(s sdk.Scope)) error {
 	if there(ctx, results) == len(results) {
@@ -119,7 +119,7 @@ func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string,
 	}
 }
 
-// badInputMark begins what a task says of its input. Errors of tasks come back as text.
+// badInputMark begins an error of a task about its input. Errors of tasks come back as text.
 const badInputMark = "bad input: "
 
 // badInput returns an error about the input, for which a pipeline is not tried again.
@@ -127,7 +127,7 @@ func badInput(format string, args ...any) error {
 	return inputError(badInputMark+format, args...)
 }
 
-// short leaves of an error of a runner what a task has said, which stands at its end behind a description of
+// short extracts the text of a task from an error of a runner: it stands at the end, behind a description of
 // the pipeline.
 func short(err error) error {
 	text := err.Error()
@@ -149,7 +149,7 @@ func (r *Run) count(m metrics.Results) {
 	}
 }
 
-// watch tells how many results are there, now and then, and when stop is called.
+// watch reports the number of existing results, now and then, and when stop is called.
 func (r *Run) watch(ctx context.Context, stage string, results []string) (stop func()) {
 	if r.Progress == nil {
 		return func() {}
@@ -178,7 +178,7 @@ func (r *Run) watch(ctx context.Context, stage string, results []string) (stop f
 	}
 }
 
-// there returns how many of the files are there.
+// there returns how many of the files exist.
 func there(ctx context.Context, files []string) (n int) {
 	if len(files) == 0 {
 		return 0

@@ -15,9 +15,9 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A shard file has the items of a task that belong to a shard, in order: a head of each, by encoding/gob, and
-// then the numbers of its vectors, which gob would take long for. It ends with a head without a key, and the
-// CRC-32C of all before it. It lives as long as a run.
+// A shard file has the items of a task that belong to a shard, in order: the head of each, by encoding/gob,
+// and then the numbers of its vectors, for which gob would be slow. It ends with a head without a key, and
+// the CRC-32C of all before it. It lives as long as a run.
 
 // itemHead is an item without its vectors.
 type itemHead struct {
@@ -40,7 +40,7 @@ func init() {
 	gob.Register(time.Time{})
 }
 
-// maxVectorNumbers bounds what a shard file is believed about a vector.
+// maxVectorNumbers bounds the size of a vector that a shard file may announce.
 const maxVectorNumbers = 1 << 24
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -54,7 +54,7 @@ type shardWriter struct {
 	b   []byte
 }
 
-// crcWriter sums up what passes.
+// crcWriter adds the bytes that pass to a checksum.
 type crcWriter struct {
 	w   io.Writer
 	sum uint32
@@ -120,7 +120,7 @@ func (w *shardWriter) close() error {
 	return w.w.Flush()
 }
 
-// crcReader sums up what passes.
+// crcReader adds the bytes that pass to a checksum.
 type crcReader struct {
 	r   *bufio.Reader
 	sum uint32
@@ -141,7 +141,7 @@ func (c *crcReader) ReadByte() (byte, error) {
 	return b, err
 }
 
-// errShardFile says that a shard file is damaged or not all there.
+// errShardFile says that a shard file is damaged or incomplete.
 var errShardFile = errors.New(
 	"a file of items of a shard is damaged: remove the temporary folder, and run it again")
 

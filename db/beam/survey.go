@@ -27,11 +27,12 @@ type Rejected struct {
 type groupSurvey struct {
 	Rows     int        `json:"rows"`
 	Good     *rowSet    `json:"good"`     // rows that are items
-	Labelled *rowSet    `json:"labelled"` // those with labels
-	Has      []*rowSet  `json:"has"`      // by modality of the schema: those with a vector
+	Labelled *rowSet    `json:"labelled"` // rows with labels
+	Has      []*rowSet  `json:"has"`      // by modality of the schema: rows with a vector
 	Labels   []string   `json:"labels"`   // in the order in which an import would give them ids
 	Rejected []Rejected `json:"rejected,omitempty"`
-	Err      string     `json:"err,omitempty"` // why the group cannot be read: of a bad row, or of a file
+	// why the group cannot be read: an error of a row, or of a file
+	Err string `json:"err,omitempty"`
 }
 
 // A rowSet is a set of rows, in JSON in the portable form of roaring bitmaps.
@@ -172,7 +173,7 @@ func (w *worker) survey(ctx context.Context, number int) (*groupSurvey, error) {
 	}
 	switch {
 	case err == nil:
-	case ofInput(err) && w.plan.Skip: // of a file: what was read of it is left out, too
+	case ofInput(err) && w.plan.Skip: // of a file: rows read from it are left out, too
 		empty := &groupSurvey{Good: newRowSet(), Labelled: newRowSet(),
 			Rejected: []Rejected{{w.plan.Groups[number].name(), -1, reason(err)}}}
 		for range w.plan.Schema.Modalities {
@@ -193,7 +194,7 @@ func ofInput(err error) bool {
 	return errors.As(err, &bad) || source.IsOfInput(err)
 }
 
-// vectorOf returns the vector that an item has of a modality.
+// vectorOf returns the vector of an item in a modality.
 func vectorOf(item *db.Item, modality string) model.Vector {
 	if x, ok := item.Vectors[modality]; ok {
 		return model.Dense(x)
@@ -204,7 +205,7 @@ func vectorOf(item *db.Item, modality string) model.Vector {
 	return model.Vector{}
 }
 
-// A survey is what the driver knows of the items.
+// A survey has the driver's facts about the items.
 type survey struct {
 	plan   *plan
 	id     string // of the plan: of files, their sizes and the options
@@ -257,7 +258,7 @@ func (r *Run) survey(ctx context.Context, in *Input) (*survey, error) {
 		if g.Err == "" {
 			continue
 		}
-		// The files may be others when this is tried again.
+		// The files may have changed at the next try.
 		if err := remove(ctx, path); err != nil {
 			return nil, err
 		}
@@ -288,15 +289,15 @@ func (s *survey) rejected() (all []Rejected) {
 	return all
 }
 
-// items are rows of the groups, in order: the items that something is done with. They have numbers from 0 on.
+// items are rows of the groups, in order: a selection of items. They are numbered from 0.
 type items struct {
 	survey *survey
 	rows   []*roaring.Bitmap // by group
-	first  []int             // by group: the number of its first item, and at the end of all
+	first  []int             // by group: the number of its first item; at the end the number of all
 	of     string            // names the set
 }
 
-// items returns the items that rows returns of each group. of names them.
+// items returns the items that rows selects from each group. of names the set.
 func (s *survey) items(of string, rows func(*groupSurvey) *roaring.Bitmap) *items {
 	it := &items{survey: s, of: of}
 	for _, g := range s.groups {
@@ -337,7 +338,7 @@ func (it *items) count() {
 // n returns the number of items.
 func (it *items) n() int { return it.first[len(it.first)-1] }
 
-// limit leaves the first n items.
+// limit keeps the first n items.
 func (it *items) limit(n int) {
 	if n <= 0 || n >= it.n() {
 		return
@@ -399,7 +400,7 @@ type segment struct {
 	Rows  *rowSet `json:"rows"`
 }
 
-// tasks cuts the items into tasks of so many.
+// tasks divides the items into tasks of size items.
 func (it *items) tasks(size int) (tasks []task, encoded [][]byte, err error) {
 	g := 0
 	for first := 0; first < it.n(); first += size {
@@ -426,9 +427,9 @@ func (it *items) tasks(size int) (tasks []task, encoded [][]byte, err error) {
 	return tasks, encoded, nil
 }
 
-// each calls f with the items of a task, and their rows. An error of f ends it, which returns that.
+// each calls f with the items of a task, and their rows. It ends with the first error of f, and returns that.
 func (w *worker) each(ctx context.Context, t *task, f func(group, row int, item *db.Item) error) error {
-	var ended error // what f has returned
+	var ended error // the error of f
 	for _, s := range t.Segments {
 		if s.Rows.IsEmpty() {
 			continue

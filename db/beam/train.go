@@ -15,14 +15,14 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// Trained is what a training returns.
+// Trained is the result of a training.
 type Trained struct {
 	File     *fit.File  // the model, for db.Collection.ImportModel
 	Report   fit.Report // of the training, with times and memory
 	LeftOut  []string   // modalities that no item to learn from has
 	Rejected []Rejected // bad rows that were left out
 
-	made []string // folders of what was made on the way
+	made []string // folders of intermediate files
 }
 
 // Train learns a model from the items of the input. It gives the same model as importing the files into a
@@ -82,7 +82,7 @@ func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Traine
 	return t, nil
 }
 
-// Save writes the model to a file of a file system of Beam's, and discards what was made on the way.
+// Save writes the model to a file of a file system of Beam's, and discards the intermediate files.
 func (t *Trained) Save(ctx context.Context, path string) error {
 	b, err := t.File.MarshalBinary()
 	if err != nil {
@@ -95,7 +95,7 @@ func (t *Trained) Save(ctx context.Context, path string) error {
 	return nil
 }
 
-// Discard removes what was made on the way. What cannot be removed takes space, and does no other harm.
+// Discard removes the intermediate files. Files that it cannot remove only take space.
 func (t *Trained) Discard(ctx context.Context) {
 	for _, dir := range t.made {
 		_ = removeAll(ctx, dir)
@@ -112,8 +112,8 @@ func (e *InputError) Unwrap() error { return e.err }
 
 func inputError(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
 
-// reason returns the text of an error on one line, without the words that only those who call package db
-// need. It stands in files, and in what a task says.
+// reason returns the text of an error on one line, without the words that only callers of package db need. It
+// stands in files, and in the errors of tasks.
 func reason(err error) string {
 	var parts []string
 	for line := range strings.SplitSeq(err.Error(), "\n") { // of errors.Join

@@ -17,15 +17,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/shard"
 )
 
-// Verified is what Verify has found.
+// Verified is the result of Verify.
 type Verified struct {
 	Shards   int      `json:"shards"`
 	Items    int      `json:"items"`
-	Codes    int      `json:"codes_checked"` // codes that were made again, and are the same
+	Codes    int      `json:"codes_checked"` // codes that were made again, with the same result
 	Findings []string `json:"findings,omitempty"`
 }
 
-// verifiedShard is what a worker has found about a shard.
+// verifiedShard is a worker's result for a shard.
 type verifiedShard struct {
 	Items    int      `json:"items"`
 	Codes    int      `json:"codes"`
@@ -60,7 +60,7 @@ func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
 		return nil, inputError("%s: %w", path, err)
 	}
 	dir := join(r.Temp, "verify-"+hash(append(b, out...))[:16])
-	// What an earlier run has found may have changed.
+	// The database may have changed since an earlier run.
 	if err := removeAll(ctx, dir); err != nil {
 		return nil, err
 	}

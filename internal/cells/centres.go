@@ -6,7 +6,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/rotate"
 )
 
-// A Metric says what makes two vectors near.
+// A Metric decides which vectors are near.
 type Metric byte
 
 const (
@@ -18,7 +18,7 @@ const (
 // Size returns the number of coordinates of vectors of so many dimensions: the next multiple of 64.
 func Size(dims int) int { return (dims + 63) &^ 63 }
 
-// A Geometry says what the coordinates of a vector are: a random rotation of it, so that each says
+// A Geometry defines the coordinates of a vector: a random rotation of it, so that each coordinate carries
 // about as much as any other. It never changes.
 type Geometry struct {
 	Metric Metric
@@ -65,25 +65,25 @@ func (g *Geometry) Place(dst, x []float32) {
 	g.turn.Apply(dst)
 }
 
-// longest is a length up to which neither squares of distances nor what entries have of them exceed a
-// float32, with up to 2^16 coordinates.
+// longest is a length up to which neither squares of distances nor the numbers of entries exceed a float32,
+// with up to 2^16 coordinates.
 const longest = 1e17
 
 // HasPlace reports whether Place has found coordinates. Every query is compared with vectors that have none.
 func HasPlace(x []float32) bool { return x[0] == x[0] }
 
-// A Cell is a part of the vectors: those nearest to its centre. What Fit has found of their distances
-// from it says which queries the cell is worth a look for. It stays as it was found, so vectors that
-// come later from far away cannot spoil what the cell promises to the others.
+// A Cell has the vectors nearest to its centre. Fit measures their distances from it, which tell for which
+// queries to visit the cell. These figures stay, so later vectors from far away cannot spoil the promise of
+// the cell for the others.
 type Cell struct {
-	Centre []float32 // coordinates; nil: there is no such cell
-	// mean square of the distances of its vectors from the centre, see parts, but for outliers
+	Centre []float32 // coordinates; nil: the cell does not exist
+	// mean square of the distances of its vectors from the centre, see parts, without outliers
 	Spread float32
 	Load   float32 // sum of the weights of its vectors, see weight
 }
 
-// weight says how much a vector at this square of a distance from the centre burdens the cell: 1 where
-// the cell has most vectors, and more in proportion to the square where it has few.
+// weight returns the load that a vector at this square of a distance from the centre puts on the cell: 1 at
+// the distance of most of its vectors, and more in proportion to the square farther out.
 func (c *Cell) weight(square float64) float64 {
 	const most = 64
 	if square <= float64(c.Spread) {
@@ -92,13 +92,13 @@ func (c *Cell) weight(square float64) float64 {
 	return min(square/float64(c.Spread), most)
 }
 
-// Centres are the cells in coordinates, which say where a vector belongs. A cell keeps its number; a
+// Centres are the cells in coordinates, which decide where a vector belongs. A cell keeps its number; a
 // number may have no cell. They never change, and are safe for any number of goroutines.
 type Centres struct {
 	*Geometry
 	cells    []Cell
 	squares  []float64 // of the lengths of centres
-	count    int       // of the cells that there are
+	count    int       // number of existing cells
 	families []family
 }
 
@@ -152,7 +152,7 @@ func (c *Centres) partsOf(x []float32, cell uint32) (along, square float64) {
 // Numbers returns 1 + the number of the last cell.
 func (c *Centres) Numbers() int { return len(c.cells) }
 
-// Count returns how many cells there are.
+// Count returns the number of cells.
 func (c *Centres) Count() int { return c.count }
 
 // Of returns the coordinates of the centre of a cell, nil if it has none.

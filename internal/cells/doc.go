@@ -20,7 +20,7 @@
 // and is safe for any number of goroutines. Nothing here reads or stores anything. Entries have a stored
 // form, the same on every machine.
 //
-// Invariants and their tests: a published table never changes, and has what was put,
-// TestTablesAreWhatWasPut; kernels agree, TestKernelsAgree; estimates have no bias and the error that
-// they say, TestEstimates; entries never change, TestEntriesArePinned.
+// Invariants and their tests: a published table never changes, and has the entries that were put,
+// TestTablesAreWhatWasPut; kernels agree, TestKernelsAgree; estimates have no bias and the stated error,
+// TestEstimates; entries never change, TestEntriesArePinned.
 package cells

@@ -7,13 +7,12 @@ import (
 	"math"
 )
 
-// An Entry is what an index keeps of a vector: its cell, and a code of where it lies from the centre.
+// An Entry has the data of a vector in an index: its cell, and a code of its position relative to the centre.
 //
-// Let r be the vector less the centre, in D coordinates, and s the signs of r over sqrt(D), a
-// unit vector. With f = s.r / |r| the product of r with any y is about |r| s.y / f: the error has no
-// bias over rotations, and a standard deviation of |r| |y| sqrt(1/f^2 - 1) / sqrt(D-1) (Gao and
-// Long, RaBitQ, SIGMOD 2024). For a query q take y = q - c: near the cell it is short. s.c is known
-// beforehand, so q itself is all that has to be multiplied.
+// Let r be the vector less the centre, in D coordinates, and s the signs of r over sqrt(D), a unit vector.
+// With f = s.r / |r| the product of r with any y is about |r| s.y / f: the error has no bias over rotations,
+// and a standard deviation of |r| |y| sqrt(1/f^2 - 1) / sqrt(D-1) (Gao and Long, RaBitQ, SIGMOD 2024). For a
+// query q take y = q - c: near the cell it is short. s.c is known, so only q itself has to be multiplied.
 //
 //	|x-q|^2 = |r|^2 + |q-c|^2 - 2 r.(q-c) ~ (|r|^2 + 2 |r| s.c / f) + |q-c|^2 - 2 |r|/f s.q
 //	-2 x.q  = -2 c.q - 2 r.c - 2 r.(q-c)  ~ (-2 r.c + 2 |r| s.c / f) - 2 c.q - 2 |r|/f s.q
@@ -23,12 +22,12 @@ import (
 type Entry struct {
 	Cell   uint32
 	slope  float32 // 2 |r| / (f sqrt(D)): times the sum of coordinates of q by the signs of r
-	base   float32 // what stands in brackets
+	base   float32 // the term in brackets
 	spread float32 // 2 |r| sqrt(1/f^2 - 1) / sqrt(D-1): times |q-c| a standard deviation
 	code   []byte  // the signs of r, a bit each: 1 is not negative
 }
 
-// EntryBytes returns the length of an entry of vectors of so many dimensions as it is stored.
+// EntryBytes returns the stored length of an entry of vectors of so many dimensions.
 func EntryBytes(dims int) int { return entryNumbers + Size(dims)/8 }
 
 const entryNumbers = 16
@@ -62,8 +61,8 @@ func DecodeEntry(b []byte, dims int) (e Entry, err error) {
 	return e, nil
 }
 
-// Encode makes the entry of a vector, given by its coordinates, in a cell. It writes the code into the
-// memory of the code before.
+// Encode makes the entry of a vector, given by its coordinates, in a cell. It reuses the memory of the code
+// of e.
 func (c *Centres) Encode(e *Entry, x []float32, cell uint32) {
 	e.Cell = cell
 	if !HasPlace(x) { // it may be anywhere

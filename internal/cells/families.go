@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// A family is centres that lie together. Their codes around their mean tell which of them are worth a
-// product with a query. They never change.
+// A family has centres that lie together. Their codes around their mean tell which of them are worth a
+// product with a query. A family never changes.
 type family struct {
 	mean   []float32
 	length float64  // the square of the length of the mean
@@ -17,12 +17,12 @@ type family struct {
 }
 
 const (
-	lonely       = 256 // so many centres are one family
+	lonely       = 256 // up to so many centres are one family
 	familyRounds = 3   // of k-means
 	familyReach  = .8  // of the centre that is nearest to a query, see promise
 )
 
-// familiesOf puts the centres that there are into families, about as many as each has centres.
+// familiesOf puts the centres into families; the number of families is about the number of centres in each.
 func (c *Centres) familiesOf() []family {
 	var all [][]float32
 	var number []uint32
@@ -83,16 +83,15 @@ func (f *family) far(q *Query) float64 {
 	return max(0, q.square+f.length-2*float64(Product(q.x, f.mean)))
 }
 
-// promise returns about the least square of a distance between a query and what lies around a centre
-// at a mean square distance m, where far is the square of the distance of the centre, F.
+// promise returns about the least square of a distance between a query and the vectors around a centre at a
+// mean square distance m, where far is F^2, the square of the distance of the centre.
 //
-// Those nearest to the query are about reach * sqrt(m) nearer than the centre, in its direction: of
-// the distance
+// The vectors nearest to the query are about reach * sqrt(m) nearer than the centre, in its direction. Their
+// distance is
 //
 //	F^2 + m - 2 reach sqrt(m) F
 //
-// is left. With reach 1 it is (F - sqrt(m))^2, which hardly one is below; with 0 it is what one has on
-// average.
+// With reach 1 it is (F - sqrt(m))^2, and hardly any vector is nearer; with 0 it is the average.
 func promise(far, m, reach float64) float64 {
 	if reach*reach*m > far { // the query lies among them
 		return (1 - reach*reach) * m
@@ -100,13 +99,12 @@ func promise(far, m, reach float64) float64 {
 	return far + m - 2*reach*math.Sqrt(m*far)
 }
 
-// promiseDot returns about the least -2 x.q of vectors x = c + r around a centre c, where far, q2 and c2
-// are the squares |q-c|^2, |q|^2 and |c|^2, along is how far any r goes along c, and m the mean square of
-// what they have across c.
+// promiseDot returns about the least -2 x.q of vectors x = c + r around a centre c. far, q2 and c2 are the
+// squares |q-c|^2, |q|^2 and |c|^2, along is the range of r along c, and m the mean square of r across c.
 //
-// The longest vector of a cell is the first for most queries in its direction. So what r has along c
-// counts in full, for the one that goes farthest: its product with q is |q| cos(q,c) times that. Of what
-// r has across c, in D-1 directions, a reach counts, as in promise:
+// The longest vector of a cell is the first for most queries in its direction. So r along c counts in full,
+// for the vector that goes farthest: its product with q is |q| cos(q,c) times that. Across c, in D-1
+// directions, r counts with a reach, as in promise:
 //
 //	-2 c.q - 2 |q| (along cos(q,c) + reach sqrt(m) sin(q,c))
 func promiseDot(far, q2, c2, m float64, along reachAlong, reach float64) float64 {
@@ -119,8 +117,8 @@ func promiseDot(far, q2, c2, m float64, along reachAlong, reach float64) float64
 	return -2*product - 2*math.Sqrt(q2)*gain
 }
 
-// A reachAlong is how far the entries of a cell go from its centre in the direction of the centre, for
-// Dot: least is not above 0, and most not below.
+// A reachAlong is the range of the entries of a cell from its centre in the direction of the centre, for Dot:
+// least is at most 0, and most at least 0.
 type reachAlong struct{ least, most float64 }
 
 // A promised is a family with its promise.
@@ -130,8 +128,8 @@ type promised struct {
 	least float32
 }
 
-// Nearest returns the cell whose centre is nearest to a query. It may err by one that is about as
-// near. There is at least one centre.
+// Nearest returns the cell whose centre is nearest to a query, or one that is about as near. There is at
+// least one centre.
 func (c *Centres) Nearest(q *Query) uint32 {
 	const none = math.MaxUint32
 	best, least := uint32(none), float32(math.Inf(1))

@@ -12,7 +12,7 @@ type Query struct {
 	x      []float32 // coordinates
 	square float64   // of its length
 	rounded
-	rest  *Query // what rounding has left, for cells that are near, see Scan
+	rest  *Query // the rounding error, for cells that are near, see Scan
 	fresh bool   // rest is up to date with x
 
 	found    []float32 // of a scan
@@ -24,7 +24,7 @@ type Query struct {
 type rounded struct {
 	planes []uint64 // four for each word of a code, see Set
 	tables []uint64 // for AVX2 the planes in another form, see tabulate; else nil
-	step   float32  // what a unit of planes counts
+	step   float32  // value of one unit of planes
 }
 
 // NewQuery returns a query of vectors of a geometry, for Set.
@@ -38,7 +38,7 @@ func newQuery(size int) *Query {
 	return q
 }
 
-// Set makes the vector with these coordinates the one of the query, which copies them.
+// Set sets the vector of the query to these coordinates, which it copies.
 //
 // A coordinate is rounded to one of the 16 odd multiples w of a step, from -15 to 15. With the bits
 // b_j of (w + 15) / 2 it is w = sum 2^j (2 b_j - 1), so the sum over coordinates of s_i w_i, with s_i
@@ -54,7 +54,7 @@ func (q *Query) Set(x []float32) {
 	if largest == 0 { // with a step of 0 no sum counts
 		return
 	}
-	// Few coordinates are as large as the largest: a smaller step is worth more than these.
+	// Few coordinates are as large as the largest: a smaller step gains more than it loses on these.
 	q.step = min(largest, float32(3.2*math.Sqrt(q.square/float64(len(x))))) / 15
 	inverse := 1 / (2 * q.step)
 	for w := range len(q.x) / 64 {
@@ -74,7 +74,7 @@ func (q *Query) Set(x []float32) {
 	}
 }
 
-// setRest makes the rest what rounding has left of the vector.
+// setRest sets rest to the rounding error of the vector.
 func (q *Query) setRest() {
 	if q.fresh {
 		return
@@ -94,8 +94,7 @@ func (q *Query) setRest() {
 	q.fresh = true
 }
 
-// sizeOf returns the square of the length of a vector, and the largest of its coordinates without
-// their signs.
+// sizeOf returns the square of the length of a vector, and the largest absolute coordinate.
 func sizeOf(x []float32) (square float64, largest float32) {
 	var s0, s1, s2, s3 float64 // each waits for its last addition alone
 	most := uint32(0)          // as bits, which sort like the numbers if none is negative

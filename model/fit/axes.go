@@ -267,7 +267,7 @@ func (tr *freeTrainer) pairs() error {
 	for g := range linked {
 		linked[g] = g
 	}
-	need := min(leastPairs, max(2, len(tr.items)/2)) // of a handful of items all that there are
+	need := min(leastPairs, max(2, len(tr.items)/2)) // with a handful of items, all of them
 	for g := range G {
 		for h := range g {
 			both := 0

@@ -36,7 +36,7 @@ const (
 // widths are the widths to choose from.
 var widths = []float64{DefaultWidth, .25}
 
-// open says which settings of a modality are to be chosen.
+// open says which settings of a modality have to be chosen.
 type open struct{ features, kind, width, gamma bool }
 
 // openSettings returns the settings that the options leave open, by modality.
@@ -53,7 +53,7 @@ func openSettings(opt Options, modalities []model.Modality) []open {
 	return settings
 }
 
-// any reports whether anything is to be chosen.
+// any reports whether any setting has to be chosen.
 func (o open) any() bool { return o.features || o.kind || o.width || o.gamma }
 
 // A choiceSample is a random sample of the items that have a modality.
@@ -163,7 +163,7 @@ func (tr *trainer) choose(ctx context.Context, hy []float64,
 		}
 	}
 	for rest := total - fusionSteps; done < rest; {
-		step() // of a second round that was not needed
+		step() // for a second round that was not needed
 	}
 	for _, c := range choosers {
 		if choice := tr.report.Choices[c.modality.Name]; choice != nil {
@@ -294,10 +294,9 @@ func (tr *trainer) takeStarts(hy []float64) [][]float64 {
 	return slices.Insert(slices.Delete(drawn, given-1, given), 0, first)[:n]
 }
 
-// affordableStarts returns the number of starts to choose from. If labels are embedded
-// it is the number by which settings are compared: their embedding follows from the
-// maps, so they get other codes in the end, and the codes of now do not tell which
-// start is best.
+// affordableStarts returns the number of starts to choose from. If labels are embedded it is the number by
+// which settings are compared. Their embedding follows from the maps, so they get other codes in the end, and
+// the present codes do not tell which start is best.
 func (tr *trainer) affordableStarts() int {
 	c, q, most := len(tr.sets.labels), tr.opt.Bits, MostStarts
 	if tr.sets.embedding != nil {
@@ -335,9 +334,9 @@ func (tr *trainer) drawStarts(hy []float64, n int) [][]float64 {
 	return starts
 }
 
-// choosePrior chooses the prior, if it is open: by the mean over the modalities and over
-// some starts. Larger ones must be better by more than nothing, but not by a standard
-// error: they are steps of one thing, and the best of neighbours costs little.
+// choosePrior chooses the prior, if it is open: by the mean over the modalities and over some starts. Larger
+// ones must be better, but not by a standard error: they are steps of one quantity, and a wrong neighbour
+// costs little.
 func (tr *trainer) choosePrior(choosers []*chooser) {
 	if tr.opt.Prior != nil {
 		return
@@ -400,7 +399,7 @@ const (
 	centreStarts = 3 // starts whose mean is the criterion among items without labels, which takes longer
 )
 
-// opensCentre reports whether the centre is to be chosen.
+// opensCentre reports whether the centre has to be chosen.
 func (tr *trainer) opensCentre() bool {
 	return tr.opt.Centre == nil && tr.aim() == model.AimLabels && tr.sets.several()
 }
@@ -466,9 +465,9 @@ func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts
 	return other, nil
 }
 
-// unlabelledPrecisions returns the average precision of each query of the judge among items
-// without labels, in the mean over some starts: all other rows under the codes of their own
-// projections, which have not learned from them.
+// unlabelledPrecisions returns the average precision of each query of the judge among items without labels,
+// in the mean over some starts: all other rows under the codes of their own projections, which have not
+// learned from them.
 func (c *chooser) unlabelledPrecisions(starts []*startCodes) []float64 {
 	starts = starts[:min(centreStarts, len(starts))]
 	queries, rows := c.judge.queries, make([]int, len(c.judge.set))

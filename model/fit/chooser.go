@@ -356,8 +356,8 @@ func (c *chooser) hold(t *trial, gamma float64) bool {
 	return ok
 }
 
-// judges reports whether the chooser can compare codes: whether it has held items out with
-// the settings that it has chosen.
+// judges reports whether the chooser can compare codes: whether it has held items out with its chosen
+// settings.
 func (c *chooser) judges() bool { return c.refined && c.held.Rows > 0 }
 
 // simplest returns the first outcome that is at most half a standard error of the

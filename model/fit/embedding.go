@@ -38,14 +38,13 @@ func embeddingLabels(bits int) int { return min(wire.MaxLabels, maxEmbedded/bits
 // labels. C is orthonormal in the r dimensions. The model keeps E C, c x q, so users of
 // the model do not need to know about the embedding.
 //
-// With c > r some vectors must be near others. The choice decides about retrieval. E
-// brings labels near each other whose items look alike, since a projection confuses
-// their codes anyway, and keeps other labels apart. The vector of a label is the mean
-// of the features of its items, all modalities together, whitened over the labels with
-// a ridge. Whitening takes out what most labels have in common. A small part of each
-// vector is random, so no two labels have the same vector, however alike they are.
-// Projections that see the whole label Gram (PCA) leave out rare labels, and frames of
-// low coherence were no better than random ones.
+// With c > r some vectors must be near others. This choice decides the quality of retrieval. E brings labels
+// near each other if their items look alike, because a projection confuses their codes anyway, and keeps
+// other labels apart. The vector of a label is the mean of the features of its items, all modalities
+// together, whitened over the labels with a ridge. Whitening removes the common part of most labels. A small
+// part of each vector is random, so no two labels have the same vector, however alike they are. Projections
+// of the whole label Gram matrix (PCA) leave out rare labels, and frames of low coherence were no better than
+// random ones.
 type embedding struct {
 	e dense.Matrix[float64] // E, c x r
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/wire"
 )
 
-// A File is a model that can go from one database to another, or from a program that has trained it
-// without one. In a model labels are ids, which other databases give in another order. A File has
-// their names. It is immutable.
+// A File is a model that can move from one database to another, or from a program that has trained it without
+// one. In a model labels are ids, which other databases give in another order. A File has their names. It is
+// immutable.
 type File struct {
 	model  *model.Model // its labels are 0, 1, 2 and so on
 	labels []string     // the name of each

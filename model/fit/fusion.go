@@ -71,7 +71,7 @@ type FusionMargin struct {
 	StdErr float64 `json:"stderr"`  // of the difference
 }
 
-// measures reports whether the fusion is to be measured, if possible.
+// measures reports whether to measure the fusion, if possible.
 func (tr *trainer) measures() bool {
 	return tr.opt.Fusion.Rule == FusionAuto && tr.from.open != nil && tr.unmeasured() == ""
 }
@@ -108,12 +108,11 @@ func byName(weights []float64, modalities []model.Modality) map[string]float64 {
 // A fuser chooses the fusion, from the projections that the choosers make of their
 // samples.
 //
-// The projections of an item are learned without it, both as a query and as an item of
-// the database. It tries these weights: 1 for each modality; the weights of a
-// regression of what the labels teach on the projections, which squared error asks
-// for; the square roots of these, halfway; and each modality alone. It tries each of
-// them with none, half and all of the mean aim subtracted. Ridge regressions shrink
-// towards the mean, so an item that says little would get the signs of the mean.
+// The projections of an item are learned without it, both as a query and as an item of the database. It tries
+// these weights: 1 for each modality; the weights of a regression of the aims of the labels on the
+// projections, which minimise squared error; the square roots of these, halfway; and each modality alone. It
+// tries each of them with none, half and all of the mean aim subtracted. Ridge regressions shrink towards the
+// mean, so an item that says little would get the signs of the mean.
 //
 // A later fusion must be better by a standard error of the difference.
 type fuser struct {
@@ -126,7 +125,7 @@ type fuser struct {
 	unfit      string      // reason why nothing can be measured
 	step       func()      // reports progress
 
-	g []float32 // by row: what the item's labels teach
+	g []float32 // by row: the aim of the item's labels
 }
 
 // newFuser returns a fuser of items that are in the sample of each modality that they
@@ -206,7 +205,7 @@ func (f *fuser) take(t int, c *chooser, start int, prior float64) {
 	}
 }
 
-// learn computes what the labels of the items teach, under the codes of a start.
+// learn computes the aims of the labels of the items, under the codes of a start.
 func (f *fuser) learn(tr *trainer, s *solver) {
 	var weights []float64
 	if aim := tr.aim(); aim != model.AimCodes {

@@ -38,11 +38,11 @@ import (
 // Such a model knows no labels: LabelCode knows none, and items of any labels have the codes of
 // their vectors. It has no statistics, and so neither revisions nor an Online.
 
-// DefaultLabelFreeBits is the default of Options.Bits without labels. Such codes keep more of what vectors
-// say the longer they are; the time of a training grows with the cube of the bits.
+// DefaultLabelFreeBits is the default of Options.Bits without labels. Longer codes keep more of the vectors;
+// the time of a training grows with the cube of the bits.
 const DefaultLabelFreeBits = 256
 
-// checkLabelFree refuses options that are about labels.
+// checkLabelFree refuses options for training with labels.
 func (o Options) checkLabelFree() error {
 	for _, given := range []struct {
 		what string
@@ -131,8 +131,8 @@ func boundedRow(f *model.Map, dst []float32, v model.Vector) {
 	}
 }
 
-// A freeTrainer carries a training without labels from phase to phase. It belongs to the goroutine
-// of Train. It reads the source once, for a sample; all that follows is about the sample.
+// A freeTrainer carries a training without labels from phase to phase. It belongs to the goroutine of Train.
+// It reads the source once, for a sample; the rest works on the sample.
 type freeTrainer struct {
 	opt        Options
 	modalities []model.Modality
@@ -180,7 +180,7 @@ func trainLabelFree(ctx context.Context, modalities []model.Modality, src sum.So
 	return &Result{Model: m, Report: tr.report}, nil
 }
 
-// check refuses options that do not fit, and fills in what follows from the modalities.
+// check refuses options that do not fit, and sets the fields that follow from the modalities.
 func (tr *freeTrainer) check() (err error) {
 	if err := checkModalities(tr.modalities); err != nil {
 		return err
@@ -308,7 +308,7 @@ func (tr *freeTrainer) model(ctx context.Context) (*model.Model, error) {
 	return model.New(p)
 }
 
-// directions returns the directions that codes are made of.
+// directions returns the directions of the codes.
 func (tr *freeTrainer) directions(ctx context.Context) (*canonical, error) {
 	if tr.opt.Method == model.MethodCCAITQ {
 		return tr.correlate(ctx)
@@ -376,7 +376,7 @@ const (
 	leastSample   = 100     // items of a sample, however long their vectors are
 )
 
-// An itemSample is a random sample of the items that pass by.
+// An itemSample is a random sample of the offered items.
 type itemSample struct {
 	modalities []model.Modality
 	place      func(i int) int

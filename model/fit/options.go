@@ -34,9 +34,9 @@ const MostStarts = 48
 // maxSweeps keeps a training from going on for ever.
 const maxSweeps = 10_000
 
-// DefaultAnchorsOf returns the number of anchors of a map for n training items: all of them
-// up to 2,000; 2,000 of up to 4,000 items; and 1,200 of more items, for which the time of a
-// training and of each encoding counts more. docs/BENCHMARKS.md has what other numbers give.
+// DefaultAnchorsOf returns the number of anchors of a map for n training items: all of them up to 2,000;
+// 2,000 of up to 4,000 items; and 1,200 of more items, because then the time of a training and of each
+// encoding counts more. docs/BENCHMARKS.md has the measurements of other numbers.
 func DefaultAnchorsOf(n int) int {
 	if n > ManyItems {
 		return anchorsOfMany
@@ -71,8 +71,8 @@ type Options struct {
 	// Embedding. With at most as many labels as bits it changes nothing.
 	LabelEmbedding bool
 
-	// Aim says what the projections learn of a labelled item. 0 means AimLabels with
-	// MethodLabels, and AimCodes with the other methods.
+	// Aim says what the projections learn from a labelled item. 0 means AimLabels with MethodLabels, and
+	// AimCodes with the other methods.
 	Aim model.Aim
 
 	// Prior is a, by which AimLabels favours rare labels, from 0 (not at all) to 1; see
@@ -80,24 +80,22 @@ type Options struct {
 	// chosen, else .25; and .125 if labels are embedded.
 	Prior *float64
 
-	// Centre is the share, from 0 to 1, of what all labels have in common that AimLabels
-	// takes out of what they teach; see Aim. nil means 1 if every training item has one
-	// label, but 0 with fewer than 5 labels; and if items have several .5, or 0 if
-	// that is clearly better on the training items and anything is chosen. It has to be nil
-	// with AimCodes and where labels are embedded.
+	// Centre is the share, from 0 to 1, of the common part of all labels that AimLabels removes from their
+	// aims; see Aim. nil means 1 if every training item has one label, but 0 with fewer than 5 labels. If
+	// items have several labels nil means .5, or 0 if that is clearly better on the training items and
+	// anything is chosen. It has to be nil with AimCodes and if labels are embedded.
 	Centre *float64
 
 	// Settings by modality. A setting without an entry is chosen from the training
 	// items; see Choice. Where labels are embedded the width is not chosen, but 1.
 	Features map[string]model.FeatureKind
 	Map      map[string]model.MapKind
-	// of the rbf: sigma as a multiple of the mean squared distance. Without effect if the map that is chosen
-	// is linear
+	// of the rbf: sigma as a multiple of the mean squared distance. A linear map ignores it
 	Width map[string]float64
 	Gamma map[string]float64 // weight of the ridge
 
-	// Fusion says how the code of an unlabelled item is made. The zero value takes what the training items
-	// show to be best.
+	// Fusion says how the code of an unlabelled item is made. The zero value chooses the best way on the
+	// training items.
 	Fusion Fusion
 
 	Mu map[string]float64 // weight of a modality in the objective of joint and paper; default 1e-3
@@ -115,11 +113,10 @@ type Options struct {
 	// leave at the beginning, as far as that can be found out. Negative means no limit.
 	MemoryBytes int64
 
-	// Progress, if not nil, is called from Train's goroutine after each block of items.
-	// In stage "choose" it is called after each map that was tried. If a fusion is
-	// chosen it is also called after the projections of each modality and after each
-	// view. total is 0 while it is unknown. It has the form of an event.Progress of
-	// package db/event.
+	// Progress, if not nil, is called from Train's goroutine after each block of items. In stage "choose" it
+	// is called after each map that was tried. If a fusion is chosen it is also called after the projections
+	// of each modality and after the measurement. total is 0 while it is unknown. It has the form of an
+	// event.Progress of package db/event.
 	Progress func(stage string, done, total int64)
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/fddhdb/fddhdb/model/sum"
 )
 
-// TrainOver is Train with items that an engine has: the same items in the same order give the same Result to
-// the last bit, but for Report.Seconds, and but for sparse vectors with more than 8,000 numbers each, of
-// which Train may have kept another sample.
+// TrainOver is Train with the items of an engine: the same items in the same order give the same Result to
+// the last bit. Exceptions are Report.Seconds, and sparse vectors with more than 8,000 numbers each, of which
+// Train may have kept another sample.
 //
-// It takes the memory that Train takes, less 4 bytes an item and all but one of the sums of the tree. Of the
-// items it holds samples alone. It draws two random numbers for each item and modality.
+// It takes the memory of Train, less 4 bytes an item and all but one of the sums of the tree. It holds only
+// samples of the items. It draws two random numbers for each item and modality.
 //
 // The methods joint and paper hold numbers for each item, from one sweep to the next: they are for Train.
 func TrainOver(ctx context.Context, modalities []model.Modality, engine sum.Engine,
@@ -65,8 +65,8 @@ type surveyed struct {
 
 func (s surveyed) Survey(context.Context) (*sum.Survey, error) { return s.survey, nil }
 
-// scanElsewhere lets the engine read the items for scan. Which vectors a sample keeps does not depend on
-// them: the engine is asked for these alone.
+// scanElsewhere lets the engine read the items for scan. The choice of the vectors that a sample keeps does
+// not depend on their contents, so the engine reads these alone.
 func (tr *trainer) scanElsewhere(ctx context.Context,
 	seen scanned) (*labelSets, []float64, []*model.Moments, error) {
 	survey, err := tr.reader.Engine.Survey(ctx)
@@ -121,8 +121,8 @@ func (tr *trainer) scanElsewhere(ctx context.Context,
 	return sets, hy, scan.Moments.Of, nil
 }
 
-// draw does what add does with vectors that are not there: has yields their items. It returns for each place
-// the item whose vector is to be kept there.
+// draw is add for vectors that are elsewhere: has yields their items. It returns for each place the item
+// whose vector to keep there.
 func (s *sample) draw(has iter.Seq[int]) (items []int) {
 	for item := range has {
 		p := s.place(s.n)
@@ -150,7 +150,7 @@ func (s *choiceSample) draw(has iter.Seq[int]) []int {
 	})
 }
 
-// fill copies the vectors of items, which draw has returned, from what was found.
+// fill copies the vectors of items, which draw has returned, from found.
 func (s *sample) fill(items []int, found []sum.Wanted) {
 	for p, item := range items {
 		i, _ := slices.BinarySearchFunc(found, uint32(item), compareWanted)

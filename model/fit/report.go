@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/aims"
 )
 
-// A Report tells what a training did; `fddhdb train --json` prints it.
+// A Report has the results of a training; `fddhdb train --json` prints it.
 type Report struct {
 	TrainItems int          `json:"train_items"`
 	Labels     int          `json:"labels"`
@@ -20,8 +20,8 @@ type Report struct {
 	Bits       int          `json:"bits"`
 	Method     model.Method `json:"method"`
 	Seed       uint64       `json:"seed"`
-	// Aim is what projections learn of labelled items, with Prior and Centre; see AimLabels.
-	// Methods without labels have none.
+	// Aim is the aim of the projections for labelled items, with Prior and Centre; see AimLabels. Methods
+	// without labels have none.
 	Aim    model.Aim         `json:"aim,omitempty"`
 	Prior  float64           `json:"prior"`
 	Centre float64           `json:"centre"`
@@ -33,9 +33,9 @@ type Report struct {
 	// no choice.
 	CentreChoice *CentreChoice `json:"centre_choice,omitempty"`
 	PriorChoice  *PriorChoice  `json:"prior_choice,omitempty"`
-	// MemoryBytes is an estimate of what the training needed at its peak; see MemoryError.
+	// MemoryBytes estimates the memory of the training at its peak; see MemoryError.
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
-	// Start says which random start of C was taken. It is nil in old reports alone.
+	// Start says which random start of C was taken; nil for methods without labels.
 	Start *StartChoice `json:"start,omitempty"`
 	// Fusion says how the codes of unlabelled items are made, and how that was chosen.
 	Fusion *FusionChoice `json:"fusion,omitempty"`
@@ -141,8 +141,8 @@ type CentreMAP struct {
 	Unlabelled float64 `json:"map_tie_unlabelled"` // among items under the codes of their own projections
 }
 
-// A PriorChoice says by which measurements the prior was chosen: as for a [Choice], with
-// the chosen settings, in the mean over the modalities with something to choose.
+// A PriorChoice has the measurements behind the choice of the prior: as for a [Choice], with the chosen
+// settings, in the mean over the modalities with something to choose.
 type PriorChoice struct {
 	Chosen float64    `json:"chosen"`
 	Tried  []PriorMAP `json:"tried"`
@@ -182,10 +182,9 @@ type Margin struct {
 	StdErr     float64           `json:"stderr"`  // of the difference
 }
 
-// Settle returns opt with what the training has settled: the aim, the prior and the start,
-// the centre if it was chosen, and features, map, width and gamma of each modality. If all
-// else in opt is as it was, a training of the same items with the result makes the same
-// model, and chooses no more than the fusion.
+// Settle returns opt with the choices of the training: the aim, the prior and the start, the centre if it was
+// chosen, and features, map, width and gamma of each modality. With otherwise unchanged options, a training
+// of the same items then makes the same model, and chooses no more than the fusion.
 func (r *Report) Settle(opt Options) Options {
 	if r.Method.LabelFree() {
 		opt.Method, opt.Bits, opt.Features = r.Method, r.Bits, map[string]model.FeatureKind{}
@@ -202,7 +201,7 @@ func (r *Report) Settle(opt Options) Options {
 			opt.Width[name] = c.Width
 		}
 	}
-	opt.Aim, opt.Prior = model.AimCodes, nil // also of reports from before there were others
+	opt.Aim, opt.Prior = model.AimCodes, nil
 	if r.Aim == model.AimLabels || r.Aim == model.AimWeighted {
 		prior := r.Prior
 		opt.Aim, opt.Prior = model.AimLabels, &prior // which becomes AimWeighted where labels are embedded
@@ -217,8 +216,8 @@ func (r *Report) Settle(opt Options) Options {
 	return opt
 }
 
-// judgeCodes fills in the fields of the report about codes of items: of so many bits and one after the other,
-// each of as many items as count says; nil: of one.
+// judgeCodes fills in the fields of the report about codes of items. codes are packed, of bits each; count
+// has the number of items with each code, nil: one each.
 func (r *Report) judgeCodes(codes []uint64, bits int, count []int) {
 	sums, distinct, items := make([]float64, bits), make(map[string]struct{}), 0
 	var key []byte
@@ -261,8 +260,8 @@ func (w *stopwatch) phase(name string) {
 	w.last = now
 }
 
-// Warnings returns what to mend before relying on the model, and how, a sentence each;
-// nil if there is nothing. Statistics that call for no action are only in the report.
+// Warnings returns advice for before relying on the model, a sentence each; nil if there is none. Figures
+// that call for no action are only in the report.
 func (r *Report) Warnings() (warnings []string) {
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	if r.Everywhere > 0 {
@@ -297,10 +296,9 @@ func (r *Report) Warnings() (warnings []string) {
 	return warnings
 }
 
-// LikelyConstantBits returns the number of constant bits that is no surprise. With S
-// label sets a random bit is the same in all of them with probability 2^(1-S); the
-// codes of two classes agree in half of their bits, as C'C = I makes them. The number
-// is three standard deviations above the expectation.
+// LikelyConstantBits returns the number of constant bits that chance explains. With S label sets a random bit
+// is the same in all of them with probability 2^(1-S); the codes of two classes agree in half of their bits,
+// as C'C = I makes them. The number is three standard deviations above the expectation.
 func (r *Report) LikelyConstantBits() int {
 	p := math.Ldexp(1, 1-min(r.LabelSets, 64))
 	q := float64(r.Bits)

@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A sample keeps some of the vectors that pass by, such as the anchors of a map. The
-// number of vectors need not be known before.
+// A sample keeps some of the offered vectors, such as the anchors of a map. The number of vectors need not be
+// known before.
 type sample struct {
 	place func(i int) int // see newSample
 	n     int             // vectors so far

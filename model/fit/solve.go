@@ -32,7 +32,7 @@ type labelSets struct {
 	centre    []float64  // see setCentre; nil: nothing is taken out
 }
 
-// leastCentred is the number of classes from which on their mean is taken out.
+// leastCentred is the least number of classes whose mean is removed.
 const leastCentred = 5
 
 // centres are the shares of the mean to choose from if items have several labels: the
@@ -44,18 +44,17 @@ func (s *labelSets) several() bool {
 	return slices.ContainsFunc(s.sets, func(set []int32) bool { return len(set) > 1 })
 }
 
-// defaultCentre returns the share of the mean that setCentre takes out unless it is chosen
-// or given.
+// defaultCentre returns the share of the mean that setCentre removes unless it is chosen or given.
 //
-// If every item has one label it is all. A Hamming distance cannot use what all classes
-// share; it would only take room from what tells them apart. With fewer than 5 classes
-// nothing is taken out: too little would be left of their directions. Two classes would
-// have a single direction: two codes would be equal in all bits, or opposite in all.
+// If every item has one label it is all. A Hamming distance cannot use the common part of all classes, which
+// would only take room from their differences. With fewer than 5 classes nothing is removed: too little would
+// be left of their directions. Two classes would have a single direction: two codes would be equal in all
+// bits, or opposite in all.
 //
-// If items have several labels it is half. To take out all of it loses retrieval, as the
-// labels of an item are then no longer at right angles. If vectors tell little of the
-// labels nothing should be taken out: projections then know the mean best, that is which
-// labels are frequent, and items that have these are most often relevant.
+// If items have several labels it is half. Removing all of it costs retrieval, because the labels of an item
+// are then no longer at right angles. If vectors tell little about the labels, nothing should be removed:
+// projections then know best the mean, that is the frequent labels, and items with these are most often
+// relevant.
 func (s *labelSets) defaultCentre() float64 {
 	switch {
 	case s.several():
@@ -66,10 +65,9 @@ func (s *labelSets) defaultCentre() float64 {
 	return 1
 }
 
-// setCentre decides what AimLabels takes out of the vector of a label set, times the
-// number of its labels: a share of the mean. If every item has one label that is the mean
-// of all classes, 1/c each: C y becomes C (I - 11'/c) y with the share 1. If items have
-// several labels it is the mean of their sets.
+// setCentre decides which part AimLabels removes from the vector of a label set, times the number of its
+// labels: a share of the mean. If every item has one label that is the mean of all classes, 1/c each: C y
+// becomes C (I - 11'/c) y with the share 1. If items have several labels it is the mean of their sets.
 func (s *labelSets) setCentre(share float64) {
 	s.centre = nil
 	if share == 0 {
@@ -112,8 +110,7 @@ func (s *labelSets) weights(aim model.Aim, prior float64) []float64 {
 	return w
 }
 
-// centred subtracts from each row of x, a row of q numbers a label, what all of them
-// share: centre' x.
+// centred subtracts from each row of x, a row of q numbers a label, their common part: centre' x.
 func (s *labelSets) centred(x []float64, q int) {
 	if s.centre == nil {
 		return
@@ -142,8 +139,8 @@ func (s *labelSets) uncentred(x []float64, q int) {
 	}
 }
 
-// newLabelSets checks that there is something to learn. It returns the sets, and H0 Y' with a
-// row for each label.
+// newLabelSets checks that there are labels to learn. It returns the sets, and H0 Y' with a row for each
+// label.
 func newLabelSets(s *sum.Sets) (*labelSets, []float64, error) {
 	if s.Items == 0 {
 		return nil, nil, errNoneHasLabels
@@ -210,9 +207,9 @@ func (s *labelSets) labelsOf(set []int32) []uint32 {
 // constant part is |H - C Y|^2. All items of a label set count alike, so a sweep goes
 // over the distinct sets with their counts, and over no features.
 //
-// With AimLabels, F is |H - C J Y|^2, where J takes out what label sets share
-// (labelSets.setCentre). The step is C = polar(H (J Y)'), and codes are sgn(C J y): those
-// that projections, which learn C J D y, come nearest to.
+// With AimLabels, F is |H - C J Y|^2, where J removes the common part of label sets (labelSets.setCentre).
+// The step is C = polar(H (J Y)'), and codes are sgn(C J y): the codes nearest to the projections, which
+// learn C J D y.
 //
 // joint and paper also take delta = +Inf. The steps for C and G_t do not change, the
 // Y-step returns the labels, and F is without its last term, which is constant then.

@@ -16,7 +16,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Result is what a training returns.
+// Result is the result of a training.
 type Result struct {
 	Model      *model.Model
 	Statistics *model.Statistics // nil for methods without labels
@@ -209,9 +209,8 @@ func train(ctx context.Context, modalities []model.Modality, src sum.Source, eng
 	return &Result{Model: m, Statistics: stats, Report: tr.report, exceptions: exceptions}, nil
 }
 
-// scan is the first pass. It counts the items, checks every vector, and collects label
-// sets, moments and anchors. It folds the random codes H0 into H0 Y0', as H0 itself is
-// not needed.
+// scan is the first pass. It counts the items, checks every vector, and collects label sets, moments and
+// anchors. It sums the random codes H0 into H0 Y0', because H0 itself is not needed.
 func (tr *trainer) scan(ctx context.Context) (seen scanned, err error) {
 	for t, m := range tr.reader.Modalities {
 		undecided := tr.undecided(t)
@@ -300,7 +299,7 @@ func (tr *trainer) scanHere(ctx context.Context,
 	return found, hy, m.(*sum.MomentSums).Of, err
 }
 
-// undecided reports whether a setting of modality t is to be chosen.
+// undecided reports whether a setting of modality t has to be chosen.
 func (tr *trainer) undecided(t int) bool { return tr.from.open != nil && tr.from.open[t].any() }
 
 // makeMaps makes the maps from what the scan has gathered.
@@ -452,8 +451,8 @@ func (tr *trainer) aim() model.Aim {
 	return tr.opt.Aim
 }
 
-// startCentre takes the mean of the labels out of what AimLabels learns: the share that is
-// given, or else the default, until one is chosen.
+// startCentre removes a share of the mean of the labels from their aims, with AimLabels: the given
+// share, or else the default, until one is chosen.
 func (tr *trainer) startCentre() error {
 	given := tr.opt.Centre
 	switch {
@@ -469,7 +468,7 @@ func (tr *trainer) startCentre() error {
 	return nil
 }
 
-// setCentre takes a share of the mean of the labels out of what they teach.
+// setCentre removes a share of the mean of the labels from their aims.
 func (tr *trainer) setCentre(share float64) {
 	tr.sets.setCentre(share)
 	tr.report.Centre = share
@@ -487,8 +486,7 @@ func (tr *trainer) parts(maps []*model.Map) model.Parts {
 	return p
 }
 
-// meanAim returns the mean of what the training items teach, with the weights of labels
-// that the projections have.
+// meanAim returns the mean aim of the training items, with the label weights of the projections.
 func (tr *trainer) meanAim(m *model.Model, s *solver) []float64 {
 	if m.Aim() == model.AimCodes {
 		return s.meanCode()

@@ -251,7 +251,7 @@ func (*heldRoom) matrix(memory *[]float64, rows, cols int) dense.Matrix[float64]
 	return dense.Of(rows, cols, (*memory)[:n])
 }
 
-// newTrial maps the sample with at most so many of its vectors as anchors.
+// newTrial maps the sample, with at most anchors of its vectors as anchors.
 func (c *chooser) newTrial(s setting, anchors int) *trial {
 	xs, moments := c.prepare(s.features)
 	t := &trial{setting: s, queries: c.queries, unit: 1, room: c.room}
@@ -283,9 +283,8 @@ func (c *chooser) newTrial(s setting, anchors int) *trial {
 // is rounding.
 const leastOpen = 1e-6
 
-// hold returns what projections give each of the first n rows, which they have not learned
-// from: a row of as many numbers as y has, for what each row teaches. ok says whether
-// gamma has a solution.
+// hold returns the held-out projections of the first n rows: each is learned without the row, and has as
+// many numbers as a row of y, its targets. ok reports whether gamma has a solution.
 //
 // Let S = (A + gamma I)^-1 and W = Y' Phi S. If row i is the anchor of feature a, the
 // feature is left out of A, and S becomes S - s_a s_a' / S_aa (the inverse of a matrix
@@ -296,7 +295,7 @@ const leastOpen = 1e-6
 // where w_a is column a of W. z has learned from the row itself, with leverage h; without
 // it the row has (z - h y) / (1 - h) (Sherman and Morrison). With A + gamma I = L L', all
 // of these are products of rows of Phi L'^-1 (v), Y' Phi L'^-1 (x) and L'^-1 (u): g_a = u_a
-// v', S_aa = |u_a|^2 and w_a = x u_a'. TestHeldOut solves each anew.
+// v', S_aa = |u_a|^2 and w_a = x u_a'. TestHeldOut solves each again.
 func (t *trial) hold(y dense.Matrix[float32], gamma float64, n int) (held dense.Matrix[float64], ok bool) {
 	k, r, workers := t.phi.Cols, y.Cols, parallel.Workers()
 	l := t.room.matrix(&t.room.l, k, k)

@@ -16,25 +16,24 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// LoadItems is the number of items from which on a batch that only puts new items into one
-// collection is stored as sorted tables, which the store takes over, instead of through its log
-// and memory. With so many both take about as long: a dozen files have to be made durable, one
-// for each kind of key, which costs as much as some thousand items cost the ordinary way.
-// (Tests have less.)
+// LoadItems is the number of items from which on a batch that only puts new items into one collection is
+// stored as sorted tables, which the store takes over, bypassing its log and memtables. At this number both
+// ways take about as long: tables need a dozen files to be made durable, one for each kind of key, which
+// costs as much as some thousand items cost the ordinary way. (Tests have less.)
 var LoadItems = 8192
 
-// loadBytes is the size from which on such a batch is stored as tables, however few its items
-// are: the log and memory would write it twice.
+// loadBytes is the size from which on such a batch is stored as tables, even with few items: the log and
+// memtables would write it twice.
 const loadBytes = 16 << 20
 
-// A Batch is changes to commit together, all or none, with marks.
+// A Batch has changes to commit together, all or none, with marks.
 type Batch struct {
 	Marks []record.Mark // of several under one name the last counts
-	Bytes int           // estimate of what the items take in the store
+	Bytes int           // estimate of the size of the items in the store
 
 	changes    packed
-	registered int  // the first changes that do nothing but register labels
-	mixed      bool // they are not only these and items to put, all in one collection
+	registered int  // number of first changes that only register labels
+	mixed      bool // it has changes other than these and items to put, or of several collections
 	keyed      bool // an item to put brings a key
 	collection uint32
 
@@ -115,9 +114,9 @@ func (b *Batch) unpack() error {
 	})
 }
 
-// Commit stores a batch: as sorted tables where it has nothing but many new items of one
-// collection, else through the committer. When it returns nil the batch is durable and visible;
-// with another error than fault.ErrFailed nothing of it is. The caller has entered the Guard.
+// Commit stores a batch: as sorted tables if it only has many new items of one collection, else through the
+// committer. When it returns nil the batch is durable and visible; after an error other than fault.ErrFailed
+// none of its changes is stored. The caller has entered the Guard.
 func (b *Batch) Commit(ctx context.Context, d *state.Database) error {
 	most := record.MaxBulkBytes
 	if !b.isLoad() {
@@ -167,8 +166,7 @@ func (b *Batch) Keys() (keys []string) {
 	return append(keys, b.keys...)
 }
 
-// Found returns how many of the items that the changes are about were there, once they are
-// committed.
+// Found returns how many of the items of the changes existed before the commit. Call it after Commit.
 func (b *Batch) Found() (n int) {
 	for _, ch := range b.one {
 		if ch.Found {
@@ -196,7 +194,7 @@ func (b *Batch) prepare(ctx context.Context, d *state.Database) error {
 	}
 	return d.Read(func(v *state.View) error {
 		cv, ok := v.Collections.Get(b.collection)
-		if !ok || cv.CodesOnly() { // of one that has gone the committer says so
+		if !ok || cv.CodesOnly() { // if the collection has gone, the committer says so
 			return nil
 		}
 		b.by = cv.Labels
@@ -241,10 +239,9 @@ func (b *Batch) encodings(s *spaces.Space) []spaces.Encoding {
 	return nil
 }
 
-// load stores the batch as tables, and encodes the items before that. It returns errNotBulk if
-// they have to be stored one by one, for example because some of them are there already; then
-// nothing has happened, and the items are encoded. With another error the database is as it
-// was, or has failed (fault.ErrFailed).
+// load stores the batch as tables, and encodes the items before that. It returns errNotBulk if the items have
+// to be stored one by one, for example because some of them exist already; then the database is unchanged,
+// and the items are encoded. After another error the database is unchanged, or has failed (fault.ErrFailed).
 //
 // The committer is busy, and other writers wait, while the tables are made.
 func (b *Batch) load(ctx context.Context, d *state.Database) error {

@@ -107,7 +107,7 @@ func (l *load) number(taken map[string]bool) bool {
 
 // sortKeys makes order: the items by key, and by number where keys are equal.
 func (l *load) sortKeys() {
-	// The prefix that all keys share tells nothing, so heads begin behind it.
+	// The prefix that all keys share decides nothing, so heads begin behind it.
 	common := l.keys[0]
 	for _, key := range l.keys {
 		n := 0
@@ -133,10 +133,10 @@ func (l *load) sortKeys() {
 	})
 }
 
-// twins looks for keys that two items have, which stand beside each other in order. Of two
-// that brought the same key the second would replace the first, which is no load of new
-// items. The same is true of an automatic key that a later item brings. But an automatic key
-// that an earlier item has brought is taken: the counter passes over it.
+// twins looks for keys that two items have; such items are neighbours in order. If two items brought the same
+// key, the second would replace the first, so the load is impossible. The same is true of an automatic key
+// that a later item brings. But an automatic key that an earlier item has brought is taken: the counter skips
+// it.
 func (l *load) twins(taken map[string]bool) error {
 	for i := range len(l.order) - 1 {
 		a, b := l.order[i], l.order[i+1]
@@ -186,15 +186,14 @@ func (l *load) existing(ctx context.Context, taken map[string]bool) (err error) 
 	return nil
 }
 
-// A keyProbe tells which of many ascending keys are keys of items of a collection. Where
-// the new keys lie between two stored ones, one seek answers for all of them. It is for
-// one goroutine, which closes it.
+// A keyProbe tells which of many ascending keys are keys of items of a collection. For new keys between two
+// stored ones, one seek suffices. It is for one goroutine, which closes it.
 type keyProbe struct {
 	it     *pebble.Iterator // over the keys of the collection, in the store and not in a view
 	name   string           // of the collection, for errors
-	prefix int              // length of what stands before the key of an item in the store
+	prefix int              // length of the prefix of an item's key in the store
 	sought []byte           // scratch memory: the prefix, and the key that was sought last
-	begun  bool             // it has been sought once, so that at counts
+	begun  bool             // there was a first seek, so at is valid
 	end    bool             // no stored key is greater than or equal to the last one sought
 	at     []byte           // stored key that the iterator stands at, in its memory
 }
@@ -211,8 +210,8 @@ func (l *load) newKeyProbe() (*keyProbe, error) {
 	return &keyProbe{it: it, name: l.s.Name, prefix: len(prefix), sought: slices.Clone(prefix)}, nil
 }
 
-// has reports whether an item has the key, which is no less than the key of the call
-// before. At the end of the keys it does not know whether reading has failed; close does.
+// has reports whether an item has the key, which must not be less than the key of the call before. At the end
+// of the keys has cannot tell whether reading has failed; close can.
 func (p *keyProbe) has(key []byte) (bool, error) {
 	if !p.end && (!p.begun || bytes.Compare(p.at, key) < 0) {
 		p.begun = true
@@ -237,8 +236,8 @@ func (p *keyProbe) close() error {
 // be kept or sorted: eachDecimal makes them in the order of their bytes. That is the usual case of an import
 // without keys, of any number of items.
 
-// countKeys gives the items the next numbers of the counter as keys, and reports whether
-// that is possible. If it is not, assignKeys goes the other way.
+// countKeys gives the items the next numbers of the counter as keys, and reports whether that is possible. If
+// not, assignKeys sorts the keys.
 func (l *load) countKeys(ctx context.Context) (bool, error) {
 	first := l.s.Counters.NextKey
 	if first > math.MaxUint64-uint64(l.n) || l.batch.keyed {

@@ -16,22 +16,21 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A load stores new items of one collection in one commit, as a transaction does, but
-// as sorted tables. It lives for one request of the committer, and belongs to its
-// goroutine, but for the fields that say otherwise.
+// A load stores new items of one collection in one commit, as a transaction does, but as sorted tables. It
+// lives for one request of the committer, and belongs to its goroutine, except for the fields that say
+// otherwise.
 //
-// Everything that the commit holds is in the tables: the items with all that is
-// kept of their codes, new labels, the counters and the commit sequence. While the
-// tables are made nothing changes in memory but the tables of codes, which go back
-// to what they were if something fails: a full disk, say, costs the load and nothing
-// else. The rest of the state follows in applied, once the store has taken the tables.
+// The tables hold the whole commit: the items with the records of their codes, new labels, the counters and
+// the commit sequence. While the tables are made, only the tables of codes change in memory, and a failure
+// reverts them: a full disk, for example, costs only the load. The rest of the state follows in applied, once
+// the store has taken the tables.
 type load struct {
 	c      *state.Committer       // that runs the load
 	s      *state.CollectionState // of the collection; tasks only read it
 	batch  *Batch                 // the items to store; tasks only read it
 	n      int                    // number of items
 	tables *store.Tables          // the commit
-	bytes  int64                  // estimate of what the tables take
+	bytes  int64                  // estimate of the size of the tables
 
 	firstRow uint32        // row of item 0; item i gets row firstRow+i
 	spaces   []*spaceCodes // codes of the items, one for each space of s, in the same order
@@ -57,9 +56,9 @@ func (l *load) each(from, to int, f func(i int, e *entry) error) error {
 	return l.batch.changes.each(first+from, first+to, func(i int, e *entry) error { return f(i-first, e) })
 }
 
-// newLoad returns a load of the items that a batch puts, and numbers its labels. It returns nil
-// if there are not enough rows or numbers of labels left, or the collection is gone: storing the
-// items one by one returns the error for that.
+// newLoad returns a load of the items that a batch puts, and numbers its labels. It returns nil if there are
+// too few rows or numbers of labels left, or if the collection is gone: storing the items one by one returns
+// the error for that.
 func newLoad(c *state.Committer, b *Batch) *load {
 	s, n := c.States[b.collection], b.puts()
 	if s == nil || s.Counters.NextRow+uint64(n) > record.MaxRows {
@@ -130,9 +129,8 @@ func (l *load) run(ctx context.Context) (err error) {
 	return fault.Annotate(err, "bulk load")
 }
 
-// applied brings the state in memory to what the tables hold. The tables of codes are
-// there already. It runs in the committer, between taking the tables and publishing, and
-// cannot fail.
+// applied updates the state in memory to the contents of the tables. The tables of codes are up to date
+// already. It runs in the committer, between taking the tables and publishing, and cannot fail.
 func (l *load) applied() {
 	s := l.s
 	n := l.counters() // the same as writeCounters has stored
@@ -151,8 +149,8 @@ func (l *load) applied() {
 	s.ForgetLabelsInUse()
 	from, to := uint64(l.firstRow), s.Counters.NextRow
 	s.Live.Edit().AddRange(from, to)
-	// A training, builder or updater that is running has a view without these rows. It learns
-	// from Changed that they are not as it has seen them.
+	// A running training, builder or updater has a view without these rows. Changed tells it that they have
+	// changed since.
 	if s.Changed != nil {
 		s.Changed.AddRange(from, to)
 	}

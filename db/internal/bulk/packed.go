@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// packed holds changes in little more than the bytes that their items are stored in: as
-// state.Change and record.Item each takes some 200 bytes more, and a batch may have millions. Each is
+// packed holds changes in little more memory than the stored bytes of their items: state.Change and
+// record.Item take some 200 bytes more each, and a batch may have millions. Each change is
 //
 //	uvarint  length of what follows
 //	byte     kind, and flags for what of the item is not nil
@@ -25,8 +25,8 @@ import (
 // where what a flag says is nil is left out. Several goroutines may read it at once.
 type packed struct {
 	n      int      // number of changes
-	bytes  int      // memory that they take, about
-	flags  byte     // of all changes: what any has
+	bytes  int      // their memory, about
+	flags  byte     // flags that any change has
 	chunks [][]byte // whole changes, in order
 	places []place  // of each placeEvery-th change
 
@@ -36,7 +36,7 @@ type packed struct {
 	scratch, features []byte // of add
 }
 
-// A place is where a change begins.
+// A place is the beginning of a change.
 type place struct{ chunk, at uint32 }
 
 const (

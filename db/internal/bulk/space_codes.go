@@ -15,9 +15,9 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// The codes of many rows touch four kinds of records, and projections. Each kind is written by a task
-// of its own, in the order of its keys. Before that one task gives numbers to the codes, as all four
-// kinds need these.
+// The codes of many rows change four kinds of records, and projections. A task of its own writes each kind,
+// in the order of its keys. Before that one task gives numbers to the codes, because all four kinds need
+// these.
 
 // StoreCodes stores the codes of many rows in a space as one commit of sorted tables. The rows ascend, encs
 // has their encodings, and none of them has a code in the space yet. n is the counters of the space before
@@ -45,8 +45,7 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 		if err := t.WriteSequence(stream); err != nil {
 			return err
 		}
-		// A builder may work in one space while others are there: their counters are stored again as
-		// they are.
+		// A builder may work in one space while others exist: their counters are stored again unchanged.
 		all := s.AllCounters()
 		for i, other := range s.Spaces {
 			if other == sp {
@@ -69,7 +68,7 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 // one. But for records, nothing changes while tasks use it.
 type spaceCodes struct {
 	collection uint32
-	space      *spaces.Space       // revision that the codes are of
+	space      *spaces.Space       // the revision that made the codes
 	row        func(i int) uint32  // row of item i; ascending
 	codes      itemCodes           // by item
 	freshRow   uint64              // a block whose first row is freshRow or more has never been written
@@ -78,8 +77,8 @@ type spaceCodes struct {
 	records codeRecords
 }
 
-// itemCodes are the codes of many items in one space, by number of the item. Several
-// goroutines read them at once; what they return is not to be changed.
+// itemCodes are the codes of many items in one space, by number of the item. Several goroutines read them at
+// once. Do not change the results.
 type itemCodes interface {
 	len() int                    // number of items
 	from(i int) codec.Provenance // of the code of item i
@@ -138,9 +137,8 @@ func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error 
 	return nil
 }
 
-// newSpaceCodes begins to give rows their codes in a space, whose codes are in memory. It
-// publishes the tables of codes, so that rollback has something to go back to. The caller
-// calls rollback if the commit fails.
+// newSpaceCodes begins to give rows their codes in a space, whose codes are in memory. It publishes the
+// tables of codes, so that rollback can restore them. The caller calls rollback if the commit fails.
 func newSpaceCodes(s *state.CollectionState, sp *state.SpaceState, row func(i int) uint32,
 	codes itemCodes) *spaceCodes {
 	b := &spaceCodes{
@@ -155,7 +153,7 @@ func newSpaceCodes(s *state.CollectionState, sp *state.SpaceState, row func(i in
 	return b
 }
 
-// rollback brings the table of codes back to what newSpaceCodes found. No task may run.
+// rollback restores the table of codes that newSpaceCodes found. No task may run.
 func (s *spaceCodes) rollback() { s.records.table.Rollback(s.records.before) }
 
 // tasks returns the tasks that number codes, and the tasks that write tables. Start the numbering tasks
@@ -209,7 +207,7 @@ type codeRecords struct {
 	of              *spaceCodes // that it is a part of
 
 	table     *mih.Writer // of the code set; changed by number, and by rollback
-	before    *mih.Table  // what table was before, for rollback
+	before    *mih.Table  // the state of table before, for rollback
 	freshCode uint64      // a block whose first code number is freshCode or more has never been written
 	firstCode uint32      // number of the first new code
 

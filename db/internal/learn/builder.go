@@ -44,7 +44,7 @@ type NewSpace struct {
 	expected map[string]float64 // see spaces.RevisionDescriptor
 	before   uint64             // without statistics: rows below it were there when the model was trained
 	replaced uint32             // createSpace sets it: the unfinished space that it has dropped; 0: none
-	// rows with lessons of outdated codes, which depart; may be nil; shared with the view
+	// rows with lessons of outdated codes, to be retracted; may be nil; shared with the view
 	relearn *roaring.Bitmap
 
 	known map[string]codec.Taught // the distinct lessons, by their stored form: about one a label set
@@ -75,10 +75,10 @@ func (f *NewSpace) bytes() int {
 	return n
 }
 
-// Install stores a new space without codes, which a builder has to complete. prepare makes its
-// new space from a view of the collection, in the goroutine of the caller, and may take long.
-// Rows that change meanwhile are recorded, and made up for in the commit. With replace, the
-// new space replaces one that an interrupted training has left.
+// Install stores a new space without codes, which a builder has to complete. prepare makes the new space from
+// a view of the collection, in the goroutine of the caller, and may take long. Rows that change meanwhile are
+// recorded, and the commit adjusts them. With replace, the new space replaces the remains of an interrupted
+// training.
 //
 // The commit takes about as many bytes as the new space, at most 3 GiB. Errors: ErrBusy if
 // another space is being installed or built, ErrInvalid for a codes-only collection and a
@@ -134,9 +134,8 @@ func (c Collection) abandon(ctx context.Context, space uint32) {
 	})
 }
 
-// beginInstall returns the view to install a space on, which the caller releases. From that
-// view on the committer records changed rows in CollectionState.Changed, which also marks
-// that an install goes on.
+// beginInstall returns the view to install a space on, which the caller releases. From that view on the
+// committer records changed rows in CollectionState.Changed. That field also marks an install in progress.
 func (c Collection) beginInstall(ctx context.Context, replace bool) (*state.View, error) {
 	var v *state.View
 	err := c.Look(ctx, func(s *state.CollectionState) error {
@@ -202,7 +201,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.V
 	if err := tx.WriteDescriptor(s, sp, f.report); err != nil {
 		return err
 	}
-	gone := s.Changed // the rows whose lessons are to depart, then all that have to teach again
+	gone := s.Changed // the rows whose lessons to retract, then all that have to teach again
 	if f.relearn != nil {
 		gone = roaring.Or(gone, f.relearn)
 	}
@@ -228,8 +227,8 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.V
 	if left != nil && !left.LeftByTraining() {
 		return fmt.Errorf("%w: collection %q: somebody wants space %d, which is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, left.ID)
 	}
-	// From here on the state changes, so nothing may fail. Only a batch that is too large
-	// could, and that is ruled out above.
+	// From here on the state changes, so nothing may fail. Only a batch that is too large could; the checks
+	// above exclude it.
 	if left != nil {
 		if err := tx.DropSpace(s, left); err != nil {
 			return err
@@ -247,7 +246,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.V
 	if sp.HasStatistics() {
 		made.Numbers.Checkpoint = uint64(sp.Revision)
 	}
-	// The first space of a collection becomes active without being asked for.
+	// The first space of a collection always becomes active.
 	made.Numbers.Activate = f.activate || s.Counters.ActiveSpace == 0
 	for i, row := range f.rows {
 		if d := retractions[row]; d != nil {
@@ -258,7 +257,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.V
 		}
 		tx.Learn(made, row, codec.Lesson{Revision: sp.Revision, Taught: f.lessons[i]}, true)
 	}
-	// Rows that have changed teach again, if they are there and have features.
+	// Rows that have changed teach again, if they exist and have features.
 	if sp.HasStatistics() {
 		f.pending.Or(gone)
 		f.pending.And(s.Having(sp.Positions))
@@ -301,7 +300,7 @@ type builder struct {
 	// rows from here on have been put since it began, with codes in the space; 0: not begun
 	until      uint64
 	building   *building     // the figures and the end that waiting builders see
-	committing time.Duration // the time that it has spent in commits so far
+	committing time.Duration // the total time of its commits so far
 }
 
 // A builtSpace describes a space that a builder has completed.
@@ -313,15 +312,15 @@ type builtSpace struct {
 	Active   bool // it is the active space of the collection
 }
 
-// event returns the fields that events have of a completed space.
+// event returns the fields of events about a completed space.
 func (b builtSpace) event() event.Event {
 	return event.Event{Space: b.Space, Revision: b.Revision, Items: int64(b.Items),
 		Attrs: []slog.Attr{slog.Bool("active", b.Active)}}
 }
 
-// Unbuilt returns the fields that events have of a failed training or reindexing. space is the
-// space that was to be built, 0 if there was none yet. The attribute "resumes" says that it
-// stays as far as it has got, for Reindex or the next Open.
+// Unbuilt returns the fields of events about a failed training or reindexing. space is the unfinished space,
+// 0 if there was none yet. The attribute "resumes" says that it stays as far as it is, for Reindex or the
+// next Open.
 func (c Collection) Unbuilt(space uint32) event.Event {
 	e := event.Event{Space: space}
 	if cv, ok := c.DB.Current.Load().Collections.Get(c.ID); ok {
@@ -364,10 +363,9 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 // Each step takes a view of its own: one view for a slow build would keep replaced and deleted
 // records in the store.
 func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpace, complete bool, err error) {
-	// The order: take a view, from which on changes are recorded; encode from the view; make the index
-	// when nothing is left to encode; commit what has not changed since the view. Only
-	// the commit stores anything, so a crash costs one block at most (TestCrashesWhileASpaceIsBuilt
-	// of db).
+	// The order: take a view, from which on changes are recorded; encode from the view; make the index when
+	// all rows are encoded; commit the rows that have not changed since the view. Only the commit stores
+	// anything, so a crash costs one block at most (TestCrashesWhileASpaceIsBuilt of db).
 	v, built, err := b.begin(ctx)
 	if v == nil || err != nil {
 		return 0, built, true, err
@@ -402,8 +400,8 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 		from = block.rows[rows-1] + 1
 	}
 	last := rows == 0 // all rows have codes, as the index needs
-	// Where there is an active space, the new one gets its index before it is complete: it
-	// may become active then, and searches must not be slower for a while.
+	// If there is an active space, the new one gets its index before it is complete: it may become active
+	// then, and searches must not be slower for a while.
 	if last && cv.Space != nil && cv.Items >= indexFirstItems {
 		if err := b.c.DB.IndexSpace(ctx, b.c.ID, b.space, b.workers); err != nil {
 			return 0, built, false, err
@@ -419,7 +417,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 // complete.
 const indexFirstItems = 4096
 
-// at tells progress and waiting builders that done of total items have been looked at.
+// at reports to progress and to waiting builders that done of total items have been looked at.
 func (b *builder) at(done, total int) {
 	b.building.done.Store(int64(done))
 	b.building.total.Store(int64(total))
@@ -519,7 +517,7 @@ func txStoreCodes(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, 
 	return nil
 }
 
-// completeSpace marks a space as complete, and activates it if that was asked for.
+// completeSpace marks a space as complete, and activates it if Activate is set.
 func completeSpace(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) {
 	if sp.Numbers.Activate {
 		tx.Activate(s, sp)
@@ -686,7 +684,7 @@ type coded struct {
 // does both at the same time: one block is encoded in the background while the caller's goroutine
 // reads the next one. At most one block is being encoded, so results come in the order of rows.
 
-// EncodeBlock is the number of items that are encoded together, while the next ones are read.
+// EncodeBlock is the number of items to encode together, while the next ones are read.
 const EncodeBlock = 1024
 
 // encodeRows encodes the items of rows [from, until) of a view in space sp. It stops after

@@ -27,9 +27,9 @@
 // These calls store something, each in a commit of its own. A crash leaves the state after the
 // last one:
 //
-//	Install          all of a new space but its codes; from then on it is being built
+//	Install          all of a new space but its codes; it is then being built
 //	builder.store    the codes of a block, and the row that the builder has come to
-//	completeSpace    the space is complete, and active if it is to be
+//	completeSpace    the space is complete, and active if Activate is set
 //	updater.commit   a revision, its lessons, retractions of rows that changed meanwhile
 //	GrowLabels       the same, with a checkpoint and the rows to recode
 //	recode           the codes of a block of these rows, and retractions of their lessons
@@ -39,18 +39,17 @@
 // TestCrashesAroundSpaces and TestCrashesWhileASpaceIsBuilt of db crash at changes to the file
 // system in such histories.
 //
-// Long work reads a view and holds no lock. Meanwhile the committer records the rows that
-// change: Changed of the CollectionState while a space is being installed, Changed of the
-// SpaceState while it is built or updated. The commit at the end makes up for these rows. All
-// changes are functions that state.Collection runs in the committer.
+// Long work reads a view and holds no lock. Meanwhile the committer records the rows that change: Changed of
+// the CollectionState while a space is being installed, Changed of the SpaceState while it is built or
+// updated. The commit at the end adjusts these rows. All changes are functions that state.Collection runs in
+// the committer.
 //
-// Two goroutines of the database run code of this package: one calls KeepUpdated, one the
-// function that Resume returns. Both end with state.Database.Stopping. Everything else runs in
-// the goroutine of the caller and in helpers that it waits for, but for a watcher of dropped
-// collections (untilDropped), which ends with the call and is not waited for. One goroutine at
-// a time uses a learner (learners.get). One builder at a time builds a space, and others wait
-// for it (buildings.claim).
+// Three goroutines of the database run code of this package: one calls KeepUpdated, one KeepRenewed, one the
+// function that Resume returns. All end with state.Database.Stopping. Everything else runs in the goroutine
+// of the caller and in helpers that it waits for. The exception is a watcher of dropped collections
+// (untilDropped), which ends with the call and is not waited for. One goroutine at a time uses a learner
+// (learners.get). One builder at a time builds a space, and others wait for it (buildings.claim).
 //
-// It may import state, bulk (codes stored as tables), search (queries of an evaluation), and
-// the rooms below these.
+// It may import state, bulk (codes stored as tables), search (queries of an evaluation), and the packages
+// below these.
 package learn

@@ -26,8 +26,8 @@ const (
 )
 
 // DriftOf measures the drift of items in rows from the model of the space of cv, by labels that the training
-// knew. It is nil where nothing can be measured: the rows have too few such items, or the space was not
-// trained here. It reads a sample spread evenly over the rows, in some milliseconds.
+// knew. It returns nil if the rows have too few such items, or the space was not trained here. It reads a
+// sample spread evenly over the rows, in some milliseconds.
 func DriftOf(ctx context.Context, v *state.View, cv *state.CollectionView,
 	rows *roaring.Bitmap) (report.Drift, error) {
 	sp := cv.Space
@@ -39,7 +39,7 @@ func DriftOf(ctx context.Context, v *state.View, cv *state.CollectionView,
 		offsets, n, err := sp.Learned.OffsetOf(items)
 		return named(cv, sp, offsets, n), err
 	}
-	// Nothing has taught what a label means that has grown in this update.
+	// The trained model knows nothing of a label that has grown in this update.
 	items = slices.DeleteFunc(items, func(it model.Example) bool { return !sp.Trained.Knows(it.Labels) })
 	residuals, n, err := sp.Learned.ResidualOf(items, nil)
 	var d report.Drift
@@ -62,8 +62,8 @@ func trainedOn(cv *state.CollectionView) *spaces.RevisionDescriptor {
 	return cv.Revisions[0]
 }
 
-// expected returns, by name of the modality, what the projections of a space that is being trained miss of
-// items of the training, each left out.
+// expected returns, by name of the modality, the error of the projections of a space in training, on items of
+// the training, each left out.
 func (l *learned) expected(ctx context.Context, v *state.View,
 	cv *state.CollectionView) (map[string]float64, error) {
 	items, err := sampleOf(ctx, v, cv, l.space, l.set.rows)
@@ -119,9 +119,9 @@ func sampleOf(ctx context.Context, v *state.View, cv *state.CollectionView, sp *
 	return items, nil
 }
 
-// Drift returns the drift of the items that came last: as the latest update has measured it that did, or of
-// a space that was learned without labels of a sample of the items that have come since the training. Nil:
-// nothing was measured, or none have come.
+// Drift returns the drift of the latest items. In a space learned from labels it is the drift that the latest
+// update has measured; in another space Drift measures a sample of the items since the training. Nil: there
+// is no measurement, or no items have come.
 func Drift(ctx context.Context, v *state.View, cv *state.CollectionView) (report.Drift, error) {
 	sp := cv.Space
 	switch {
@@ -140,7 +140,7 @@ func Drift(ctx context.Context, v *state.View, cv *state.CollectionView) (report
 	return DriftOf(ctx, v, cv, came)
 }
 
-// LatestDrift returns the drift of the latest revision that has one; nil: none has.
+// LatestDrift returns the drift of the latest revision that has one; nil if none has.
 func LatestDrift(revisions []*spaces.RevisionDescriptor) (d report.Drift) {
 	for _, r := range revisions {
 		if r.Drift != nil {
@@ -150,18 +150,18 @@ func LatestDrift(revisions []*spaces.RevisionDescriptor) (d report.Drift) {
 	return d
 }
 
-// The features of a linear map grow with the vector. A vector of a broken exporter, a million
-// times as long as the others, would outweigh all else in the sums A and B, or make A singular.
-// Nothing could be learned as long as its item is there. RBF features are at most 1, so a
-// kernel has no such trouble: it sees the vector as far away.
+// The features of a linear map grow with the vector. A vector of a broken exporter, a million times as long
+// as the others, would outweigh all else in the sums A and B, or make A singular, and prevent learning until
+// its item is deleted. RBF features are at most 1, so an rbf map has no such problem: it sees the vector as
+// far away.
 
 const (
 	// maxLengthening bounds the length of features that may teach, as a multiple of the root mean square of
 	// earlier lengths.
 	maxLengthening = 1e4
-	// maxGammas bounds their squared length, as a multiple of gamma, while nothing has
-	// taught, as after a deletion of all items. gamma keeps A invertible. The rounding of sums
-	// of so many gammas is still less than a thousandth of gamma.
+	// maxGammas bounds their squared length, as a multiple of gamma, before any item has taught, as after a
+	// deletion of all items. gamma keeps A invertible. The rounding of sums of so many gammas is still less
+	// than a thousandth of gamma.
 	maxGammas = 1e12
 )
 

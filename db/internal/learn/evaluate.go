@@ -20,10 +20,9 @@ import (
 	"github.com/fddhdb/fddhdb/model/eval"
 )
 
-// An evaluation measures retrieval as the papers on cross-modal hashing do: every query ranks all
-// items of another modality, and an item is relevant if it shares a label with the query. No index
-// and no plan takes part (eval.Evaluate), so it measures the codes and nothing else.
-// TestEvaluateAgreesWithTheDefinition of db.
+// An evaluation measures retrieval as the papers on cross-modal hashing do: every query ranks all items of
+// another modality, and an item is relevant if it shares a label with the query. It uses no index and no plan
+// (eval.Evaluate), so it measures the codes alone. TestEvaluateAgreesWithTheDefinition of db.
 
 // An Evaluation has the queries of a measurement, as db.Evaluation describes them. It shares
 // the vectors and labels of the caller, and never writes to them.
@@ -300,8 +299,8 @@ func projectAll(ctx context.Context, cv *state.CollectionView, v *state.View, t,
 	return z, codes, nil
 }
 
-// Codes can also be measured by what vectors say, without labels: how many of the items that are
-// nearest by vectors, exactly, are among the first so many by codes.
+// Vectors can measure codes without labels: how many of the items nearest by vectors, exactly, are among the
+// first so many by codes.
 
 // A NeighborEvaluation has the queries of such a measurement, as db.NeighborEvaluation describes them.
 type NeighborEvaluation struct {

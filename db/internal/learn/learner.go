@@ -34,9 +34,9 @@ import (
 // never had it. Lessons and retractions are written in the commits of the updates and writes
 // that cause them, so the equation holds after a crash at any point.
 
-// A learner holds the statistics of one space in memory and carries them on. It is made when
-// it is first needed, and stays until the space is dropped, as bringing it up to date takes a
-// while. It takes the memory that the comment of model.Online gives.
+// A learner holds the statistics of one space in memory and updates them. It is made at the first use, and
+// stays until the space is dropped, because bringing it up to date takes a while. The comment of model.Online
+// gives its memory.
 type learner struct {
 	// busy is a lock that ends with a context: it holds one while a goroutine uses the
 	// learner. It guards all fields below. Only Checkpoint, in Close, goes without.
@@ -47,10 +47,11 @@ type learner struct {
 	retracted uint64        // retractions with smaller numbers have been taken out
 	ahead     int           // by how many items the statistics differ from the checkpoint; 0: they are equal
 
-	traces []float64 // by modality: the largest trace of A since it was loaded or made anew, see cancelled
+	// by modality: the largest trace of A since it was loaded or summed again, see cancelled
+	traces []float64
 	// how many rows without labels were pending when TeacherAuto last refused them; 0: never since opening
 	refused   int
-	forgotten int // retractions that the present revision does not know of
+	forgotten int // retractions that the present revision does not include
 }
 
 // learners are the learners of a database. Safe for concurrent use.
@@ -119,19 +120,19 @@ func (l *learner) catchUp(ctx context.Context, v *state.View, cv *state.Collecti
 		if err := l.load(ctx, v, cv); err != nil {
 			return err
 		}
-		// load adds only those later lessons that rows still have. So the retractions of later lessons
-		// are in no sum, and must stay out.
+		// load adds only later lessons that rows still have. So the retractions of other later lessons must
+		// not be subtracted.
 		learned = cv.Numbers.Checkpoint
 	}
 	if l.retracted == cv.Numbers.NextRetraction {
 		return nil
 	}
-	// Record the traces before anything is taken out: cancelled compares with them.
+	// Record the traces before any subtraction: cancelled compares with them.
 	l.trace()
 	if err := l.takeOut(ctx, v.Snap, cv, uint32(learned)); err != nil || !l.cancelled() {
 		return err
 	}
-	// With all retractions taken out, just the stored lessons are left in the sum.
+	// After all retractions the sum has just the stored lessons.
 	return l.relearn(ctx, v, cv, nil)
 }
 
@@ -174,13 +175,13 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 		})
 }
 
-// takeOut subtracts the retractions from number l.retracted on, if their lessons are of revisions up
-// to upTo: the statistics do not have the later ones. It also counts the retractions that the
-// present revision does not know of (l.forgotten).
+// takeOut subtracts the retractions from number l.retracted on, if their lessons are of revisions up to upTo:
+// the statistics do not have the later ones. It also counts the retractions that the present revision does
+// not include (l.forgotten).
 func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.CollectionView, upTo uint32) error {
 	sp := cv.Space
 	next := cv.Numbers.NextRetraction
-	known := uint64(0) // the projections know of the retractions before this number
+	known := uint64(0) // the projections include the retractions before this number
 	if i := len(cv.Revisions) - 1; i >= 0 {
 		known = cv.Revisions[i].Retracted
 	}
@@ -243,16 +244,14 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 // bounds the lessons that the first update after a crash has to add again.
 const checkpointItems = 10_000
 
-// Checkpoint stores the statistics of all learners that differ from their checkpoint. Close
-// calls it when no other goroutine learns any more; so it locks no learner, and keeps
-// learners.mu while the committer stores. A failure costs time after the next Open and nothing
-// else: it is an event.
+// Checkpoint stores the statistics of all learners that differ from their checkpoint. Close calls it after
+// all learning has ended; so it locks no learner, and keeps learners.mu while the committer stores. A failure
+// is an event: it only costs time after the next Open.
 func (d *Database) Checkpoint() {
 	d.learners.mu.Lock()
 	defer d.learners.mu.Unlock()
 	for key, l := range d.learners.of {
-		// Statistics that have shrunk carry rounding that a reader of the checkpoint could not
-		// notice.
+		// Statistics that have shrunk carry rounding errors that a reader of the checkpoint could not detect.
 		if l.online == nil || l.ahead == 0 || l.shrunk() {
 			continue
 		}
@@ -291,16 +290,15 @@ func (d *Database) Checkpoint() {
 	}
 }
 
-// Subtraction leaves rounding behind: an item that is taken out of the statistics leaves 1e-16
-// of the largest sum that there has been. If nearly all of a sum has gone, as with a vector a
-// million times as long as the others, the rest has a large relative error. Then the sums are
-// made anew.
+// Subtraction leaves rounding errors: an item that is taken out of the statistics leaves 1e-16 of the largest
+// sum so far. If nearly all of a sum has gone, as with a vector a million times as long as the others, the
+// rest has a large relative error. Then the sums are computed again.
 
-// maxCancelled is the factor by which a trace may shrink before the sums are made anew. Up to
-// it they are within about 1e-10 of new sums.
+// maxCancelled is the factor by which a trace may shrink before the sums are computed again. Up to it they
+// are within about 1e-10 of new sums.
 const maxCancelled = 1e5
 
-// trace records the largest trace of A of each modality. Call it before something is taken out.
+// trace records the largest trace of A of each modality. Call it before a subtraction.
 func (l *learner) trace() {
 	s := l.online.Statistics()
 	for t := range l.traces {
@@ -308,8 +306,8 @@ func (l *learner) trace() {
 	}
 }
 
-// cancelled reports whether so much has been taken out that the sums have to be made anew. A
-// NaN counts as that.
+// cancelled reports whether so much has been subtracted that the sums have to be computed again. A NaN counts
+// as that.
 func (l *learner) cancelled() bool {
 	s := l.online.Statistics()
 	for t, most := range l.traces {
@@ -332,9 +330,9 @@ func (l *learner) shrunk() bool {
 	return false
 }
 
-// relearn sums the statistics again from the rows of the view whose lessons match want; nil
-// means all. The caller knows that the statistics consist of just these lessons. It reads the
-// features of all these rows, at the cost of model.Online.Relearn.
+// relearn sums the statistics again from the rows of the view whose lessons match want; nil means all. The
+// caller ensures that the statistics consist of just these lessons. It reads the features of all these rows,
+// at the cost of model.Online.Relearn.
 func (l *learner) relearn(ctx context.Context, v *state.View, cv *state.CollectionView,
 	want func(codec.Lesson) bool) error {
 	m := cv.Space.Learned
@@ -357,11 +355,11 @@ func (l *learner) relearn(ctx context.Context, v *state.View, cv *state.Collecti
 	return nil
 }
 
-// A model knows the labels that it was trained with. The code of an item with other labels comes
-// from its features alone. A label that grows gets a direction of its own in the code space, so the
-// code of each item that carries it changes. That may be many items: the commit that grows the label
-// notes their rows, and recode makes their codes later, block by block. Until then such an item has
-// a code that is not the one of its labels (codec.SetRecode), which verification knows.
+// A model knows the labels that it was trained with. The code of an item with other labels comes from its
+// features alone. A label that grows gets a direction of its own in the code space, so the code of each item
+// that carries it changes. That may be many items: the commit that grows the label notes their rows, and
+// recode makes their codes later, block by block. Until then such an item does not have the code of its
+// labels (codec.SetRecode), which verification allows.
 
 // GrowLabels gives each label that items carry and the model of a space does not know a
 // direction of its own in the code space (model.Online.Grow). space 0 is the active one. One
@@ -405,8 +403,8 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 			case err != nil:
 				return u.learning(err)
 			}
-			// The learner has the direction from here on, in memory alone. If the commit fails, revise
-			// makes it forget that.
+			// The learner has the direction from here on, in memory alone. If the commit fails, revise makes
+			// it forget its statistics.
 			grown, out.Grown = append(grown, uint32(id)), append(out.Grown, name)
 		}
 		if len(grown) == 0 {
@@ -424,9 +422,9 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 // recodedRows is the most rows that one commit recodes.
 const recodedRows = 1024
 
-// recode makes the codes of the rows in SpaceView.Recode again, block by block, and returns how many they
-// were. space 0 is the active one. The lesson of such a row, taught by its earlier code or labels, goes to
-// the queue of retractions, and the row becomes pending. Each block is a commit, so after an error or a crash
+// recode makes the codes of the rows in SpaceView.Recode again, block by block, and returns their number.
+// space 0 is the active one. The lesson of such a row, taught by its earlier code or labels, goes to the
+// queue of retractions, and the row becomes pending. Each block is a commit, so after an error or a crash
 // another call goes on with the rest.
 func (c Collection) recode(ctx context.Context, space uint32) (n int, err error) {
 	for {
@@ -464,7 +462,7 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 				if !sp.Recode.B.Contains(row) {
 					continue // a write since the view has given it its new code
 				}
-				// The row has taught its earlier code. That lesson departs, and a later update teaches
+				// The row has taught its earlier code. That lesson is retracted, and a later update teaches
 				// the row with the new code.
 				if err := tx.Unlearn(sp, row); err != nil {
 					return err
@@ -474,7 +472,7 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 				}
 				tx.SetOnline(sp, codec.SetRecode, row, false)
 				tx.SetOnline(sp, codec.SetPending, row, block.teaches[i])
-				if sp.Changed != nil { // an update goes on, and its view has the row with the old code
+				if sp.Changed != nil { // an update is running, and its view has the row with the old code
 					sp.Changed.Add(row)
 				}
 				n++

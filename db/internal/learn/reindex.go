@@ -16,10 +16,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// After updates, items without labels have codes of different revisions: each has the code of the
-// revision that was in use when it was written. Reindexing gives all items codes of the present
-// revision. It does so in a new space: no search sees half of it, and the old space is there to go
-// back to.
+// After updates, items without labels have codes of different revisions: each has the code of the revision in
+// use when it was written. Reindexing gives all items codes of the present revision. It does so in a new
+// space: no search sees half of it, and you can go back to the old space.
 
 // ReindexOptions are the options of Collection.Reindex, as db.ReindexOptions has them.
 type ReindexOptions struct {
@@ -64,7 +63,7 @@ func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *r
 func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, error) {
 	building := uint32(0)
 	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
-		// A call that names another space wants a new one. Found refuses that with ErrBusy.
+		// A call that names another space wants a new one. Install refuses that with ErrBusy.
 		if sp := cv.Building(); sp != nil && (opt.Space == 0 || opt.Space == sp.Space.ID) {
 			building = sp.Space.ID
 		}
@@ -89,7 +88,7 @@ func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, 
 		if err != nil {
 			return nil, err
 		}
-		// Before the work, and not after an hour of it.
+		// Check before the work, not after an hour of it.
 		if err := c.DB.Engine.Admit(reindexBytes(cv), false); err != nil {
 			return nil, err
 		}
@@ -129,10 +128,10 @@ func (c Collection) activateBuilt(ctx context.Context, space uint32) error {
 	})
 }
 
-// Reinstall returns a new space that goes on from the present revision of the
-// space of cv, with its statistics, lessons and pending rows. Rows that wait for recoding there
-// have to teach again. It brings the learner of the old space up to date, and waits for an
-// update of that. It shares cv.Recode with the view.
+// Reinstall returns a new space that continues the present revision of the space of cv, with its statistics,
+// lessons and pending rows. Rows that wait for recoding there have to teach again. Reinstall brings the
+// learner of the old space up to date, and waits for a running update of it. It shares cv.Recode with the
+// view.
 func (d *Database) Reinstall(ctx context.Context, v *state.View, cv *state.CollectionView,
 	activate bool) (*NewSpace, error) {
 	sp := cv.Space
@@ -177,7 +176,7 @@ func (d *Database) Statistics(ctx context.Context, v *state.View, cv *state.Coll
 	return l.online.Statistics().MarshalBinary()
 }
 
-// ReindexEvent returns the fields that events have of a completed reindexing.
+// ReindexEvent returns the fields of events about a completed reindexing.
 func ReindexEvent(r *report.Reindexing) event.Event {
 	return builtSpace{Space: uint32(r.Space), Revision: r.Revision, Items: r.Items, Active: r.Active}.event()
 }

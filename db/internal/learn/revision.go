@@ -22,14 +22,14 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// Revisions only go forward: to go back to an earlier one is a new revision with its projections.
-// So codes that name a revision stay true, and a restored revision can be left again. Statistics
-// have to go back, too, or the next update would bring back what was to be forgotten: all lessons
-// later than the restored revision are taken out.
+// Revisions only go forward: going back makes a new revision with the projections of an earlier one. So codes
+// that name a revision stay true, and a restored revision can be replaced in turn. Statistics have to go
+// back, too, or the next update would bring back the forgotten lessons: all lessons later than the restored
+// revision are subtracted.
 
-// Restore makes a new revision of a space with the projections of an earlier one that is kept.
-// space 0 is the active one. Rows that have taught since that revision are forgotten: their
-// lessons go, and they do not become pending. To restore the present revision changes nothing.
+// Restore makes a new revision of a space with the projections of an earlier one that is kept. space 0 is the
+// active one. Rows that have taught since that revision are forgotten: their lessons go, and they do not
+// become pending. Restoring the present revision changes nothing.
 //
 // Errors: ErrNotFound if the revision is not kept; ErrInvalid if it knows fewer labels than the
 // present one, whose codes items have; ErrBusy if rows that have to be forgotten change
@@ -50,8 +50,8 @@ func (c Collection) Restore(ctx context.Context, space, revision uint32) (*repor
 		if err != nil {
 			return err
 		}
-		// A label that has grown since has changed codes of labels, and the fingerprint has these.
-		// Projections towards the old codes would not fit the codes that items have.
+		// A label that has grown since has changed codes of labels, and with them the fingerprint.
+		// Projections towards the old codes would not fit the codes of items.
 		if m.Fingerprint() != sp.Learned.Fingerprint() {
 			return fault.Invalid("revision %d of space %d knows fewer labels than the present one, whose codes items have: train again", revision, sp.ID)
 		}
@@ -85,8 +85,8 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	}
 	u.forgotten += len(gone)
 	sp := u.cv.Space
-	// The statistics become a checkpoint below, which must not carry the rounding of what was taken
-	// out.
+	// The statistics become a checkpoint below, which must not carry the rounding errors of subtracted
+	// lessons.
 	if u.l.shrunk() {
 		earlier := func(l codec.Lesson) bool { return !later(l) }
 		if err := u.l.relearn(ctx, u.v, u.cv, earlier); err != nil {
@@ -107,8 +107,8 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	err = u.inSpace(ctx, len(projections)+len(statistics),
 		func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
 			for _, row := range gone {
-				// The write has moved the lesson to the queue of retractions, and the statistics would lose
-				// it twice: by Forget above and as a retraction.
+				// The write has moved the lesson to the queue of retractions, so the statistics would lose it
+				// twice: by Forget above and as a retraction.
 				if sp.Changed.Contains(row) {
 					return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again",
 						fault.ErrBusy, sp.ID)
@@ -226,7 +226,7 @@ func modelOf(cv *state.CollectionView, f *fit.File) (*model.Model, error) {
 	ids := make([]uint32, len(f.Labels()))
 	for i, name := range f.Labels() {
 		id, known := cv.Labels.ID(name)
-		if !known { // it was renamed since it has been registered
+		if !known { // the label was renamed since its registration
 			return nil, fmt.Errorf("%w: label %q of collection %q has got another name meanwhile: try again",
 				fault.ErrBusy, record.Shortened(name), cv.Name)
 		}
@@ -239,7 +239,7 @@ func modelOf(cv *state.CollectionView, f *fit.File) (*model.Model, error) {
 	return m, nil
 }
 
-// ImportOptions are what ImportModel can be told.
+// ImportOptions are the options of ImportModel.
 type ImportOptions struct {
 	// make the new space the active one when it is complete; the first always becomes it
 	Activate bool
@@ -289,7 +289,7 @@ func (c Collection) imported(cv *state.CollectionView, file *fit.File, activate 
 			return nil, err
 		}
 	}
-	// Before the work, and not after an hour of it. All items may teach, by and by.
+	// Check before the work, not after an hour of it. All items may teach in time.
 	codes := state.CodesBytes(m.Bits(), true)
 	return f, c.DB.Engine.Admit(newSpaceBytes(float64(f.bytes()), cv.Items, 0, codes), false)
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// A training never changes a space that is there. It installs one beside it, and searches go on in
-// the active space until the new one is complete.
+// A training never changes an existing space. It installs one beside it, and searches use the active space
+// until the new one is complete.
 
 // TrainOptions has the fields of db.TrainOptions, which is converted to it.
 type TrainOptions struct {
@@ -59,10 +59,9 @@ func (c Collection) Train(ctx context.Context,
 func (c Collection) newSpace(ctx context.Context, progress event.Progress,
 	prepare func(ctx context.Context, v *state.View, cv *state.CollectionView) (*NewSpace, *report.Training,
 		error)) (space uint32, t *report.Training, err error) {
-	// The steps: complete a reindexing that is in the way; prepare on a view and found the space, in
-	// one commit; build it, block by block. Nothing is stored before the install. After it any
-	// failure drops the space, and a crash leaves it for Resume or the next training
-	// (TestTrainSettlesWhatAnotherProcessLeft of db).
+	// The steps: complete an unfinished reindexing; prepare on a view and install the space, in one commit;
+	// build it, block by block. Nothing is stored before the install. After it any failure drops the space,
+	// and a crash leaves it for Resume or the next training (TestTrainSettlesWhatAnotherProcessLeft of db).
 	ctx, stop := c.untilDropped(ctx)
 	defer stop()
 	if err := c.completeLeft(ctx); err != nil {
@@ -160,7 +159,7 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView,
 	l.result, err = fit.Train(ctx, modalities, l.set, opt.Options)
 	switch {
 	case l.set.err != nil:
-		return nil, l.set.err // reading has failed; the items are not to blame
+		return nil, l.set.err // reading has failed; the items are valid
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
@@ -171,10 +170,9 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView,
 	return l, nil
 }
 
-// NewSpace returns a new space with the model. Rows that have been trained on
-// have a lesson: what they are in the statistics with (fit.Result.Lesson). All other
-// rows with a modality of the model are pending. It reads the record of each row that was
-// trained on.
+// NewSpace returns a new space with the model. Training rows have a lesson: their share of the statistics
+// (fit.Result.Lesson). All other rows with a modality of the model are pending. NewSpace reads the record of
+// each training row.
 func (l *learned) NewSpace(ctx context.Context, v *state.View, cv *state.CollectionView,
 	activate bool) (*NewSpace, error) {
 	f := &NewSpace{space: l.space, activate: activate}
@@ -182,7 +180,7 @@ func (l *learned) NewSpace(ctx context.Context, v *state.View, cv *state.Collect
 	if f.model, err = l.result.Model.MarshalBinary(); err != nil {
 		return nil, err
 	}
-	if !l.space.HasStatistics() { // no row teaches, and none waits to
+	if !l.space.HasStatistics() { // no row teaches, and none is pending
 		f.pending, f.before = roaring.New(), cv.NextRow
 		f.report, err = json.Marshal(l.result.Report)
 		return f, err
@@ -238,13 +236,12 @@ type trainingSet struct {
 	modalities []int           // positions in the collection of the modalities to train with, ascending
 	rows       *roaring.Bitmap // the rows to train on
 
-	err error // the error of the store that ended the last pass; nil: the model is to blame
+	err error // the error of the store that ended the last pass; nil: any error is of the model
 }
 
-// choose finds the rows to learn from by a method, and the modalities that any of them has. It
-// returns the names of the other modalities. Methods that learn from labels take the rows that have
-// some, and read all item records for that, without vectors; others take all rows with a vector.
-// ErrInvalid: no row has a vector.
+// choose finds the rows to learn from by a method, and the modalities that any of them has. It returns the
+// names of the other modalities. Methods that learn from labels take the labelled rows, and read all item
+// records for that, without vectors; others take all rows with a vector. ErrInvalid: no row has a vector.
 func (s *trainingSet) choose(ctx context.Context, method model.Method) (leftOut []string, err error) {
 	what := "labelled item"
 	if !method.LabelFree() {
@@ -374,17 +371,16 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 	return newSpaceBytes(sum, cv.Items, codec.Bytes(bits)+4, state.CodesBytes(bits, true))
 }
 
-// foundedBytes estimates the bytes of a new space. model is the size of its model and
-// statistics; lesson and codes are bytes an item. The new space is a commit, which is written
-// to the log and to a table; codes go into tables only.
+// newSpaceBytes estimates the bytes of a new space. model is the size of its model and statistics; lesson and
+// codes are bytes an item. The new space is a commit, which is written to the log and to a table; codes go
+// into tables only.
 func newSpaceBytes(model float64, items, lesson, codes int) int64 {
 	return clampedBytes(store.WrittenTwice*(model+float64(items)*float64(lesson)) +
 		float64(items)*float64(codes))
 }
 
-// reindexBytes estimates the bytes that a reindexing of the space of cv stores: the new space
-// has a model, statistics, lessons and codes as large as the old one has. It returns 0
-// where there is no model.
+// reindexBytes estimates the bytes that a reindexing of the space of cv stores: the new space has a model,
+// statistics, lessons and codes as large as the old one. It returns 0 without a model.
 func reindexBytes(cv *state.CollectionView) int64 {
 	sp := cv.Space
 	if sp == nil || sp.Learned == nil {

@@ -22,9 +22,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// An update has three parts, each with commits of its own: grow labels, recode rows, learn. What
-// has been committed stays if a later part fails. So an update that is interrupted costs time and
-// nothing else, and the next one goes on.
+// An update has three parts, each with commits of its own: grow labels, recode rows, learn. Its commits stay
+// if a later part fails. So an interrupted update only costs time, and the next one goes on.
 
 // adoption returns the teachers of the items that have taught in this update.
 func (u *updater) adoption() (a report.Adoption) {
@@ -41,7 +40,7 @@ func (u *updater) adoption() (a report.Adoption) {
 	return a
 }
 
-// UpdateEvent returns the fields that events have of an update; u may be nil.
+// UpdateEvent returns the fields of events about an update; u may be nil.
 func UpdateEvent(u *report.Update) event.Event {
 	if u == nil {
 		return event.Event{}
@@ -61,11 +60,10 @@ type UpdateOptions struct {
 	Progress   event.Progress // called in the goroutine of the caller; nil: none
 }
 
-// Update lets the pending rows of a space teach, and commits a revision if any does or had to
-// be forgotten: the online step of FDDH (Liu, Wang, Cheung 2021, eqs. 22-24). Before that it
-// grows labels, if asked to, and recodes rows that wait for it; each has commits of its own,
-// which stay after a later error. db.Collection.Update has cost, memory and errors. Updates of
-// one space wait for each other.
+// Update lets the pending rows of a space teach, and commits a revision if any row has taught or been
+// forgotten: the online step of FDDH (Liu, Wang, Cheung 2021, eqs. 22-24). Before that it grows labels, if
+// opt says so, and recodes rows that wait for it; each has commits of its own, which stay after a later
+// error. db.Collection.Update has cost, memory and errors. Updates of one space wait for each other.
 func (c Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Update, error) {
 	start := time.Now()
 	out := &report.Update{Teacher: opt.Teacher.String()}
@@ -118,8 +116,8 @@ func (c Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Upda
 	return out, nil
 }
 
-// An updater makes one revision of a space, in the goroutine of the call that asks for it. It
-// lives for one call of revise, which owns v and l.
+// An updater makes one revision of a space, in the goroutine of the caller. It lives for one call of revise,
+// which owns v and l.
 type updater struct {
 	c        Collection
 	v        *state.View           // the view whose rows teach
@@ -144,15 +142,15 @@ type updater struct {
 	forgotten  int // rows that were taken out of the statistics since the last revision
 
 	progress event.Progress // nil: none
-	done     int            // items that have been let teach
-	total    int            // about how many are to be
+	done     int            // items that have had their turn
+	total    int            // an estimate of their final number
 
 	// More of the descriptor of the revision.
 	teacherName string
-	lead        string       // the modality that teaches items without labels, or was tried; "": none
-	reason      string       // why items without labels were adopted or refused, in words
+	lead        string       // the modality that gives codes to items without labels, or was tried; "": none
+	reason      string       // why items without labels were adopted or refused, as text
 	parent      uint32       // the revision that this one is made from
-	drift       report.Drift // of the items that came, before they taught; nil: not measured
+	drift       report.Drift // of the new items, before they taught; nil: not measured
 
 	imported *model.Model // made elsewhere: commit stores it in place of what the learner solves; nil: none
 	number   uint32       // of the revision that commit makes; 0: the next one
@@ -209,8 +207,8 @@ func (c Collection) revise(ctx context.Context, space uint32, f func(*updater) e
 	return err
 }
 
-// insteadOfUpdate says what to do in place of updating a space without statistics: other spaces of
-// the collection may have some.
+// insteadOfUpdate returns advice for a space without statistics, which cannot be updated: other spaces of the
+// collection may have some.
 func insteadOfUpdate(s *state.CollectionState) string {
 	var others []string
 	for _, sp := range s.Spaces {
@@ -224,15 +222,14 @@ func insteadOfUpdate(s *state.CollectionState) string {
 	return "train anew when drift says that items have changed, or when items have got labels"
 }
 
-// beginRevision returns the view to learn from, which the caller releases, and the number of
-// the space. From that view on the committer records changed rows. It waits for an update of
-// the space that goes on. Errors: ErrInvalid, ErrNoModel, ErrNotFound, and ErrBusy for a space
-// that is being built.
+// beginRevision returns the view to learn from, which the caller releases, and the number of the space. From
+// that view on the committer records changed rows. It waits for a running update of the space. Errors:
+// ErrInvalid, ErrNoModel, ErrNotFound, and ErrBusy for a space that is being built.
 func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.View, uint32, error) {
 	var v *state.View
 	for {
 		busy := false
-		// Show, as readers are to see that Written begins at 0 again.
+		// Show, so that readers see that Written begins at 0 again.
 		err := c.Show(ctx, func(s *state.CollectionState) error {
 			sp := s.SpaceByID(space)
 			if space == 0 {
@@ -271,8 +268,7 @@ func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.Vie
 			return nil, 0, err
 		}
 		l.release()
-		// The other updater releases the learner before it sets Changed to nil (revise): give it the
-		// time.
+		// The other updater releases the learner before it sets Changed to nil (revise): wait for that.
 		if err := work.SleepUntil(ctx, time.Now().Add(time.Millisecond)); err != nil {
 			return nil, 0, err
 		}
@@ -309,8 +305,8 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	if labelled.IsEmpty() && !tries && teacher != Self {
 		return nil
 	}
-	// Drift is of the rows that came. Rows without labels may have waited for long, so it is
-	// measured by them only if there are no others.
+	// Drift is about the new rows. Rows without labels may have waited for long, so they count only if there
+	// are no others.
 	came := labelled
 	if came.IsEmpty() {
 		came = unlabelled
@@ -408,9 +404,9 @@ const (
 	triedItems = 10_000
 )
 
-// try decides whether rows without labels are to teach, and finds the modality whose
-// projections give them codes: lead, a position in the model. held are labelled rows that have
-// not taught yet. For TeacherModality it only finds lead. It sets u.lead and u.reason.
+// try decides whether rows without labels teach, and finds the modality whose projections give them codes:
+// lead, a position in the model. held are labelled rows that have not taught yet. For TeacherModality it only
+// finds lead. It sets u.lead and u.reason.
 func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap,
 	teacher Teacher) (lead int, adopt bool, err error) {
 	// The guard learns on a copy of the statistics. The learner itself learns only from adopted items.
@@ -536,8 +532,8 @@ func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Gu
 		return nil, err
 	}
 	came, lessons := len(held), make([]model.Lesson, len(held))
-	// Take at most half of the items that have taught: the guard forgets them, and
-	// projections that have learned from nothing show nothing.
+	// Take at most half of the items that have taught: the guard forgets them, and projections without any
+	// lessons prove nothing.
 	taught := int(u.cv.Numbers.Taught)
 	if room := min(heldItems-len(held), taught/2); room > 0 {
 		// twice as many as needed: some have no labels
@@ -587,11 +583,11 @@ func (u *updater) sample(ctx context.Context,
 
 // The commit of an update.
 
-// commit stores a revision with the projections that the learner has by now, the lessons of
-// the rows that have taught it, and the statistics if a checkpoint is due. If nothing has
-// taught or been forgotten, and no checkpoint was asked for, there is no commit. A row that has
-// changed since the view departs in this very commit. Errors: ErrBusy, ErrNotFound, ErrFull; the
-// caller then has to forget the learner.
+// commit stores a revision with the present projections of the learner, the lessons of the rows that have
+// taught it, and the statistics if a checkpoint is due. If nothing has taught or been forgotten, and no
+// checkpoint was requested, there is no commit. The lesson of a row that has changed since the view is
+// retracted in this very commit. Errors: ErrBusy, ErrNotFound, ErrFull; the caller then has to forget the
+// learner.
 func (u *updater) commit(ctx context.Context) error {
 	m, err := u.imported, error(nil)
 	if m == nil {
@@ -652,8 +648,8 @@ func (u *updater) commit(ctx context.Context) error {
 			sp.Numbers.Checkpoint = uint64(next.Revision)
 		}
 		for i, row := range u.rows {
-			// If the row has changed, it has taught as it was in the view. The statistics contain that,
-			// so it departs at once, and its lesson is never stored. TestWritesDuringAnUpdate of db.
+			// If the row has changed, it has taught its contents of the view. The statistics contain that, so
+			// the lesson is retracted at once, and never stored. TestWritesDuringAnUpdate of db.
 			if retractions[row] == nil {
 				tx.Learn(sp, row, codec.Lesson{Revision: next.Revision, Taught: u.lessons[i]}, false)
 				continue

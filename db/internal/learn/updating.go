@@ -29,7 +29,7 @@ type Database struct {
 	wanted    chan struct{} // wakes KeepUpdated; Written fills it; holds one
 
 	outgrown chan struct{} // wakes KeepRenewed; holds one
-	renewing renewing      // the index of vectors that is being made anew; locks itself
+	renewing renewing      // the index of vectors that is being made again; locks itself
 }
 
 // New returns the learning of a database, which need not be open yet. items and interval

@@ -36,9 +36,8 @@ type IndexOptions struct {
 	Seed     uint64
 	Progress event.Progress
 
-	Workers int // goroutines
-	// the index that is made anew: nothing is to be made if that has gone; 0: whichever there is
-	Replaces uint32
+	Workers  int    // goroutines
+	Replaces uint32 // the index to make again, unless it has gone; 0: whichever there is
 }
 
 // DefaultRecall is the recall of an index whose options name none.
@@ -93,7 +92,7 @@ func (c Collection) indexVectors(ctx context.Context, t int,
 	}
 	complete := false
 	defer func() {
-		if !complete { // also if a callback panics
+		if !complete { // even if a callback panics
 			ctx := context.WithoutCancel(ctx)
 			err := c.Free(ctx, func(tx *state.Tx, s *state.CollectionState) error {
 				if x := s.IndexByID(id); x != nil {
@@ -246,18 +245,18 @@ func drawn(random *rand.Rand, all []uint32, n, m int) (first, others []uint32) {
 	return first, others
 }
 
-// What searches find with an index of vectors is measured with items as queries, by comparison with all
-// vectors, one by one, by the metric. An item is left out of the answers to its own vector.
+// Recall is measured with items as queries, by comparison with all vectors, one by one, by the metric. An
+// item is left out of the answers to its own vector.
 
-// The points that are measured: for each k the reaches, up to the first that finds all. Searches take the
-// least that is enough, and most take one from .5 to 1.
+// The measured points: for each k the reaches, up to the first with full recall. Searches take the least
+// sufficient one, and most take one from .5 to 1.
 var (
 	measuredK     = []int{1, 10, 100}
 	measuredReach = []float64{.1, .2, .3, .4, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1, 1.2, 1.5}
 )
 
-// Queries is how many queries measure a reach. For k = 1 a query finds its neighbor or not, which says less,
-// and by dot queries differ more: there queriesOf says how many measure it. Tests take fewer.
+// Queries is the number of queries that measure a reach. For k = 1 a query finds its neighbor or not, which
+// says less, and by dot queries differ more: there queriesOf returns the number. Tests take fewer.
 var Queries = 512
 
 // queriesOf returns how many queries measure an index of n vectors of so many coordinates: four times
@@ -268,7 +267,7 @@ func queriesOf(n, size int) int {
 	return min(int(more*float64(Queries)), n)
 }
 
-// enough is a mean recall below which the first Queries tell all that is to be told of a reach.
+// enough is a mean recall below which the first Queries suffice to judge a reach.
 const enough = .75
 
 // A probe is one query of a measurement.
@@ -293,8 +292,8 @@ type neighbor struct {
 	row        uint32
 }
 
-// beyond is how many more neighbors are found than are asked for. Where the last one is farther than those
-// that count, no search of a measurement has to read a vector.
+// beyond is the number of extra neighbors to find. If the last one is farther than the neighbors that count,
+// no search of a measurement has to read a vector.
 const beyond = 28
 
 // measureIndex measures an index with the vectors of modality t of some rows.
@@ -374,7 +373,7 @@ func split(probes []*probe, n int) (some, others []*probe) {
 }
 
 // probesOf returns a probe for each row whose vector has a place in the index and, by cosine, a direction.
-// Searches compare any other vector with all.
+// Searches compare every other vector.
 func probesOf(v *state.View, cv *state.CollectionView, index *record.VectorIndex,
 	rows []uint32) (probes []*probe, err error) {
 	t := index.Modality
@@ -525,9 +524,9 @@ func (p *probe) ask(ctx context.Context, tools *search.Tools, v *state.View, cv 
 	return nil
 }
 
-// pointOf returns what probes have measured. The worst part is a sixteenth, or by dot 32, of those whose
-// k-th neighbors are about as near. By dot a cluster of some hundredths of the items may find little, as the
-// first hits are the longest vectors, which may lie in cells that promise little.
+// pointOf returns the measurements of probes. The worst part is a sixteenth of them, or by dot 32, whose k-th
+// neighbors are about equally near. By dot a cluster of some hundredths of the items may find little, because
+// the first hits are the longest vectors, which may lie in cells that promise little.
 func pointOf(asked []*probe, k int, reach float64) record.RecallAt {
 	parts := 16
 	if len(asked) > 0 && asked[0].comparer.Metric == record.Dot {
@@ -577,17 +576,17 @@ func meanOf(probes []*probe) (mean, unsure float64) {
 	return mean, math.Sqrt(max(0, squares-mean*mean) / (n - 1))
 }
 
-// An index of vectors is made anew in the background when enough of its vectors have come, changed or gone
+// An index of vectors is made again in the background when enough of its vectors have come, changed or gone
 // (state.IndexView.Due). Searches use the old one until the new one is complete.
 
-// renewDue reports whether an index of one of the collections is to be made anew.
+// renewDue reports whether an index of one of the collections has to be made again.
 func renewDue(changed []*state.CollectionView) bool {
 	return slices.ContainsFunc(changed,
 		func(cv *state.CollectionView) bool { return outgrown(cv, nil) != nil })
 }
 
-// outgrown returns an index of a collection that is to be made anew, and not one of those tried; nil if
-// there is none.
+// outgrown returns an index of a collection that has to be made again, except the tried ones; nil if there is
+// none.
 func outgrown(cv *state.CollectionView, tried map[*record.VectorIndex]bool) *state.IndexView {
 	for i := range cv.Indexes {
 		x := &cv.Indexes[i]
@@ -599,15 +598,15 @@ func outgrown(cv *state.CollectionView, tried map[*record.VectorIndex]bool) *sta
 	return nil
 }
 
-// A renewing is what knows of the index that is being made anew, if any: there is one at a time. It gives
-// way to callers that make one themselves.
+// A renewing controls the background renewal of an index; there is at most one at a time. It gives way to
+// callers that make an index themselves.
 type renewing struct {
 	mu      sync.Mutex
 	callers int    // that make an index
-	stop    func() // cancels the renewal that goes on, and waits for its end; nil: none goes on
+	stop    func() // cancels the running renewal, and waits for its end; nil: none
 }
 
-// giveWay has no index be made anew until the caller calls the function that it returns.
+// giveWay stops background renewals until the caller calls the returned function.
 func (d *Database) giveWay() (done func()) {
 	r := &d.renewing
 	r.mu.Lock()
@@ -648,18 +647,18 @@ func (r *renewing) begin(ctx context.Context) (_ context.Context, end func(), ok
 	}, true
 }
 
-// wakeRenewer has KeepRenewed look.
+// wakeRenewer wakes KeepRenewed.
 func (d *Database) wakeRenewer() {
 	select {
 	case d.outgrown <- struct{}{}:
-	default: // it is going to
+	default: // it will look anyway
 	}
 }
 
-// KeepRenewed makes indexes anew that have been outgrown, until ctx ends or the database fails. Open
-// runs it in a goroutine that Close waits for.
+// KeepRenewed makes outgrown indexes again, until ctx ends or the database fails. Open runs it in a goroutine
+// that Close waits for.
 func (d *Database) KeepRenewed(ctx context.Context) {
-	tried := map[*record.VectorIndex]bool{} // as they were when that failed
+	tried := map[*record.VectorIndex]bool{} // at the failed attempt
 	for {
 		select {
 		case <-ctx.Done():
@@ -672,7 +671,7 @@ func (d *Database) KeepRenewed(ctx context.Context) {
 	}
 }
 
-// renewAll makes those indexes anew that have been outgrown and whose vectors have at most so many numbers.
+// renewAll makes outgrown indexes again whose vectors have at most so many numbers.
 func (d *Database) renewAll(ctx context.Context, tried map[*record.VectorIndex]bool, most int) {
 	due := func(cv *state.CollectionView) bool {
 		x := outgrown(cv, tried)
@@ -700,7 +699,7 @@ func (d *Database) renewAll(ctx context.Context, tried map[*record.VectorIndex]b
 const (
 	settleLoad  = 1 << 18 // rows of an index that Settle loads: a tenth of a second
 	settleRows  = 1 << 16 // rows that it takes in: about half a second
-	settleRenew = 1 << 22 // numbers of the vectors of an index that it makes anew: some seconds
+	settleRenew = 1 << 22 // numbers of the vectors of an index that it makes again: some seconds
 )
 
 // Settle finishes background work on indexes of vectors at the end of a process, if that does not take long:
@@ -713,7 +712,7 @@ func (d *Database) Settle() {
 	d.renewAll(ctx, map[*record.VectorIndex]bool{}, settleRenew)
 }
 
-// renew makes the index anew that has been outgrown.
+// renew makes an outgrown index again.
 func (c Collection) renew(ctx context.Context, tried map[*record.VectorIndex]bool) (id uint32, err error) {
 	var was *record.VectorIndex
 	err = c.look(func(_ *state.View, cv *state.CollectionView) error {

@@ -30,8 +30,8 @@ import (
 // opened as a database that was closed while spaces were being built. Transactions put the
 // items into their row sets, and builders make the codes of all items.
 
-// A plan says what build has to make of one collection. conclude makes it, and nothing changes
-// it after that.
+// A plan lists the derived records that build has to make for one collection. conclude makes the plan, which
+// never changes after that.
 type plan struct {
 	of       *record.Descriptor // of the collection
 	presence []*roaring.Bitmap  // by modality: the rows that have it
@@ -79,8 +79,8 @@ func (r *repairer) build(plans []plan) (err error) {
 			return err
 		}
 	}
-	// Rewrite everything, so that no deleted or replaced version is left that the next repair
-	// might bring back.
+	// Rewrite everything, so that no deleted or replaced version stays, which the next repair might bring
+	// back.
 	r.at(0, "compacting")
 	if err := d.Engine.FlushAll(r.ctx); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (r *repairer) adopt(c state.Collection, p *plan) error {
 	}
 	err := record.ForEach(c.DB.Engine.DB, codec.CollectionKey(codec.KindItem, c.ID),
 		func(key, value []byte) error {
-			// readItems has decoded it before: an error is none that could be mended.
+			// readItems has decoded it before: this error cannot be mended.
 			rec, err := codec.DecodeItemRecord(value)
 			if err != nil {
 				return err
@@ -232,8 +232,8 @@ func (m *mender) catalogue() ([]*record.Descriptor, error) {
 	}
 	taken := map[string]bool{}
 	var all []*record.Descriptor
-	// These are all collections that any key names, also rests of dropped ones: descriptor tells
-	// which of them are lost.
+	// These are all collections that any key names, even remains of dropped ones: descriptor tells which of
+	// them are lost.
 	for _, id := range slices.Sorted(maps.Keys(m.collections)) {
 		d, err := m.descriptor(id, names)
 		if err != nil {
@@ -317,7 +317,7 @@ func (m *mender) database(next uint32) error {
 		codec.RecordSequence: b, codec.RecordNextID: binary.BigEndian.AppendUint32(nil, next),
 		codec.RecordUUID: i.UUID[:],
 	}
-	// Delete unknown records, then write each known one anew.
+	// Delete unknown records, then write each known one again.
 	err = record.ForEach(m.store, []byte{codec.KindDatabase}, func(key, _ []byte) error {
 		if want[key[1]] == nil {
 			return m.delete(key)

@@ -25,9 +25,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// The names of files do not tell which of them count: a table that a compaction has replaced may
-// still be there. Only the manifest knows. So Pebble is asked to open the store, over a file system
-// that shows it as sound as possible, and is used for nothing but this list.
+// The names of files do not tell which of them count: a table that a compaction has replaced may still exist.
+// Only the manifest tells. So Pebble opens the store, over a file system that shows it as sound as possible,
+// only to list the files.
 
 // A damagedStore lists the tables and logs of a store that may not open any more. Each is read
 // on its own, so that damage to one hides nothing of the others. Nothing is written to the
@@ -39,7 +39,7 @@ type damagedStore struct {
 
 	tables []damagedTable
 	logs   wal.Logs // in the order of their numbers
-	listed bool     // the manifest names the tables and logs; else they are all that there are
+	listed bool     // the manifest names the tables and logs; else these are all existing ones
 }
 
 // A damagedTable is a table of a damaged store, or a part of one. Key ranges contain their
@@ -75,7 +75,7 @@ func openDamaged(ctx context.Context, disk *store.Config,
 		if why = s.list(disk, all, false); why == nil {
 			return s, nil, nil
 		}
-		if s.logs == nil { // Pebble has not come to the logs, so it has not said which count
+		if s.logs == nil { // Pebble has failed before the logs, so it has not told which count
 			if try == 0 {
 				continue
 			}
@@ -130,7 +130,7 @@ func (s *damagedStore) list(disk *store.Config, all wal.Logs, bare bool) error {
 // missingTable finds the number of a table in Pebble's error about its file.
 var missingTable = regexp.MustCompile(`file (\d+) \(type sstable\) unknown`)
 
-// listShown is list with what fsys shows.
+// listShown is list over the file system fsys.
 func (s *damagedStore) listShown(disk *store.Config, all wal.Logs, fsys *listingFS) error {
 	return work.Safely(func() error {
 		log := store.NewLog(disk.Signals)
@@ -172,9 +172,9 @@ func (s *damagedStore) listShown(disk *store.Config, all wal.Logs, fsys *listing
 	})
 }
 
-// listingFS shows a store so that Pebble can open it if its manifest can be read. It adds the
-// marker files of Pebble and tables that are gone, and hides the file of options, which nothing needs.
-// It records the logs that are opened. Safe for concurrent use, as Pebble asks.
+// listingFS shows a store so that Pebble can open it if its manifest can be read. It adds the marker files of
+// Pebble and missing tables, and hides the file of options, which is not needed. It records the opened logs.
+// Safe for concurrent use, which Pebble requires.
 type listingFS struct {
 	vfs.FS
 	bare    bool     // hide the logs
@@ -191,7 +191,7 @@ const (
 	formatMarker   = "marker.format-version."
 )
 
-// List lists the files that Pebble is to see. Without a sound marker it marks the newest manifest.
+// List lists the files to show to Pebble. Without a sound marker it marks the newest manifest.
 func (f *listingFS) List(dir string) ([]string, error) {
 	names, err := f.FS.List(dir)
 	if err != nil {
@@ -252,8 +252,8 @@ func (f *listingFS) first() int64 {
 	return slices.Min(f.logs)
 }
 
-// A keyMender makes the two records of a key agree: that from the row to the key, and that from
-// the key to the row. Either gives the other. It holds a hash of 8 bytes an item, not the keys.
+// A keyMender makes the two records of a key agree: from the row to the key, and from the key to the row.
+// Either can be made from the other. It holds a hash of 8 bytes an item, not the keys.
 type keyMender struct {
 	*collectionMender
 	seed      maphash.Seed           // of hash
@@ -323,9 +323,9 @@ func (k *keyMender) giveKey(row uint32, key []byte) error {
 	return k.merge(codec.NumberKey(codec.KindRowKeys, k.ID, row/codec.BlockRows), e.Append(nil, false))
 }
 
-// readRows reads the records from keys to rows. An item without a key gets its key from there.
-// Then it reports the lost items: the rows without an item that the live set has, or that two
-// other records tell of. items.go has the rules.
+// readRows reads the records from keys to rows. An item without a key gets its key from there. Then it
+// reports the lost items: rows without an item that are in the live set, or in two other records. items.go
+// has the rules.
 func (k *keyMender) readRows() error {
 	lost, others := map[uint32]string{}, map[uint32]string{}
 	err := record.ForEach(k.store, codec.CollectionKey(codec.KindKey, k.ID), func(key, value []byte) error {

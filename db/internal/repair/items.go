@@ -29,7 +29,7 @@ type mender struct {
 	store  *pebble.DB    // the new store, open from open to close
 	batch  *pebble.Batch // changes to the new store, which flush applies
 
-	// What salvage has seen.
+	// Evidence that salvage has found.
 	uuid [record.UUIDBytes]byte // the UUID of the database; zero: not known
 	// ranges in which something could not be read, here or by a later step
 	lost        record.KeyRanges
@@ -117,7 +117,7 @@ func (m *mender) salvage(s *salvage) error {
 					Problem: fault.Problem(err) + ": it is left out"}))
 				return nil
 			}
-			// Note what the record is evidence of, whether it is copied or not.
+			// Note the evidence in the record, whether it is copied or not.
 			switch kind := key[0]; {
 			case kind == codec.KindDatabase:
 				if key[1] == codec.RecordUUID && len(value) == record.UUIDBytes {
@@ -136,7 +136,7 @@ func (m *mender) salvage(s *salvage) error {
 				}
 			}
 			if len(value) > 0 && codec.EmptySum(key, value) {
-				return nil // merges have left nothing of it
+				return nil // nothing is left of it after merges
 			}
 			return stream.Set(key, value)
 		})
@@ -148,7 +148,7 @@ func (m *mender) salvage(s *salvage) error {
 		return fmt.Errorf("%w: %s: its store is not ours, or nothing of it can be read", fault.ErrNotDatabase,
 			m.dir)
 	}
-	// The findings of salvage are told, and its ranges go on as evidence.
+	// The findings of salvage have been reported; its ranges remain evidence.
 	m.lost, m.newest = s.lost, s.newest
 	return m.err
 }
@@ -310,8 +310,8 @@ type collectionMender struct {
 	*mender
 	*record.Descriptor // of the collection; sound
 
-	seen     *seenCollection // what salvage has seen of it
-	counters codec.Counters  // as stored, then as they are to be; conclude writes them
+	seen     *seenCollection // evidence of it that salvage has found
+	counters codec.Counters  // as stored, then as mended; conclude writes them
 	counted  bool            // the counters could be read
 	nextKey  uint64          // 1 + the largest automatic key seen, if not counted
 
@@ -323,12 +323,11 @@ type collectionMender struct {
 	had      []*roaring.Bitmap // by modality: its rows as stored, and the rows of damaged features
 	presence []*roaring.Bitmap // by modality: the rows whose features can be decoded
 	given    *givenCodes       // of a codes-only collection; else nil
-	plan     plan              // what build has to make of it
+	plan     plan              // for build
 }
 
-// collection mends all that is stored of a collection except its codes, and adds a plan. The
-// order of its steps matters: keys and given codes may drop items, features belong to items, and
-// lessons to features.
+// collection mends all records of a collection except its codes, and adds a plan. The order of its steps
+// matters: keys and given codes may drop items, features belong to items, and lessons to features.
 func (m *mender) collection(d *record.Descriptor) error {
 	c := &collectionMender{
 		mender: m, Descriptor: d, seen: m.collections[d.ID], labelled: map[uint32]bool{},

@@ -29,11 +29,11 @@ import (
 // this for a store that opens. salvage does it here for a store that does not, over all files at
 // once, and leaves out what cannot be read.
 //
-// It differs in one point. If the newest version of a key is in a damaged block, an older one
-// stands in for it. So what was replaced or deleted may come back. The steps that follow tell such
-// rests from items by the other records of an item.
+// It differs in one point. If the newest version of a key is in a damaged block, an older one replaces it. So
+// replaced or deleted data may come back. The steps that follow tell such remains from items by the other
+// records of an item.
 
-// A version is one entry of the storage engine: something that was written under a key.
+// A version is one entry of the storage engine: one write under a key.
 type version struct {
 	key []byte
 	// newer versions have larger ones; 0 for an ingested table whose number is not known
@@ -94,11 +94,11 @@ type deletion struct {
 	seq    uint64
 }
 
-// A salvage reads all that can be read of a damaged store, once, by each.
+// A salvage reads all readable data of a damaged store, once, by each.
 type salvage struct {
 	ctx   context.Context
 	store *damagedStore
-	found func(report.Finding) // called for all that cannot be read
+	found func(report.Finding) // called for all unreadable data
 
 	lost      record.KeyRanges // ranges in which something could not be read
 	deletions []deletion       // the range deletions of tables and logs; each uses them up
@@ -207,7 +207,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 // salvageLooks is the number of keys between two looks at the context.
 const salvageLooks = 1024
 
-// lose records that something under the keys [lo, hi) could not be read.
+// lose records that some of the keys [lo, hi) could not be read.
 func (s *salvage) lose(lo, hi []byte) { s.lost = s.lost.Add(lo, hi) }
 
 // A resolver makes the value of a key from its versions, the newest first, as the storage

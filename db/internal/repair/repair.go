@@ -38,12 +38,11 @@ type Options struct {
 	Progress event.Progress // called by one goroutine at a time; nil: none
 }
 
-// Folder repairs the database in the folder dir, which must not be open, and locks it
-// meanwhile. It calls found, from one goroutine at a time, for everything that could not be
-// saved; an error of found ends the repair. disk is the file system with the options of the
-// storage engine. The result is valid with an error, too, as far as the repair has got; it is
-// nil if none has begun, as where the folder has no store or is locked. After an error either
-// the old store or the new one is in place.
+// Folder repairs the database in the folder dir, which must not be open, and locks it meanwhile. It calls
+// found, from one goroutine at a time, for every loss; an error of found ends the repair. disk is the file
+// system with the options of the storage engine. The result is valid with an error, too, as far as the repair
+// has got; it is nil if the repair has not begun, as when the folder has no store or is locked. After an
+// error either the old store or the new one is in place.
 //
 // Errors: fault.ErrNotDatabase, ErrLocked, ErrFormat for another format, ErrDiskFull, ErrCorrupt
 // for an index-only copy, the error of ctx. The comment of db.Repair has the cost.
@@ -428,7 +427,7 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 	return r.done.Findings > before, nil
 }
 
-// acknowledge writes the side file again, so that it promises what the store has and no more.
+// acknowledge writes the side file again, so that it promises exactly the commits of the store.
 func (r *repairer) acknowledge(i record.Identity) error {
 	return store.MakeCommits(r.disk.FS, r.dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence})
 }
@@ -451,9 +450,9 @@ func (r *repairer) mark() error {
 	return store.WriteMarker(r.disk.FS, r.dir)
 }
 
-// What was written last stands in logs alone, until a flush makes tables of it. A log is a sequence
-// of batches, and a batch is a commit of Pebble: it counts as a whole, or not at all. Checksums show
-// where the log is damaged.
+// The latest writes stand in logs alone, until a flush makes tables of them. A log is a sequence of batches,
+// and a batch is a commit of Pebble: it counts as a whole, or not at all. Checksums show where the log is
+// damaged.
 
 // readLogs reads the versions that stand in the logs and in no table yet, into memory: as much
 // as the memory tables of the store held. Behind damage the rest of a log is lost, and

@@ -30,10 +30,9 @@ import (
 //	codes, statistics         nothing: they are made again
 //	counters                  which space was active: the latest complete one is
 
-// mendSpaces mends all spaces, and completes the counters. Each learned space is left as one that
-// is being built and has no codes yet, the state after a crash in the middle of a reindexing;
-// build completes it. Which spaces become active then is left in the plan: a space that was
-// complete before, as close to the stored choice as can be.
+// mendSpaces mends all spaces, and completes the counters. It leaves each learned space as being built and
+// without codes, the state after a crash in the middle of a reindexing; build completes it. The plan names
+// the spaces to activate then: a space that was complete before, as close to the stored choice as possible.
 func (c *collectionMender) mendSpaces() error {
 	if c.CodesOnly() {
 		return c.mendGiven()
@@ -47,15 +46,14 @@ func (c *collectionMender) mendSpaces() error {
 		}
 	}
 	c.counters.NextSpace = max(c.counters.NextSpace, uint64(last)+1)
-	// None is active while build makes the codes: it activates the spaces of the plan when all are
+	// No space is active while build makes the codes: it activates the spaces of the plan when all are
 	// complete.
 	c.counters.Spaces, c.counters.ActiveSpace, c.counters.PreviousSpace = nil, 0, 0
 	complete, kept := map[uint64]bool{}, map[uint32]bool{}
 	newest, wanted := uint64(0), uint64(0) // the latest complete space; the unfinished one to be activated
 	for _, n := range all {
 		c.counters.NextSpace = max(c.counters.NextSpace, n.ID+1)
-		// mendSpace says of each space that it is being built. Whether it was complete, only the
-		// stored counters tell.
+		// mendSpace marks each space as being built. Only the stored counters tell whether it was complete.
 		was := n
 		n, ok, err := c.mendSpace(n)
 		if err != nil {
@@ -156,7 +154,7 @@ func (c *collectionMender) writeSpace(d spaces.SpaceDescriptor, report json.RawM
 // makeStatistics.
 type spaceMender struct {
 	*collectionMender
-	n      codec.SpaceCounters // as stored, then as they are to be
+	n      codec.SpaceCounters // as stored, then as mended
 	known  bool                // n was stored
 	first  *spaces.Space       // revision 1, as it was trained
 	space  *spaces.Space       // the latest revision mended so far; after mendRevisions the present one
@@ -520,8 +518,8 @@ func (s *spaceMender) makeStatistics() error {
 }
 
 // mendIndexes keeps the indexes of vectors whose descriptor can be read, and some centres. It copies no
-// entries: an index begins anew, and takes rows in when the database is open, while searches compare
-// vectors. One that has lost these is given up.
+// entries: an index starts again, and takes in rows when the database is open, while searches compare
+// vectors. An index without its descriptor or centres is given up.
 func (c *collectionMender) mendIndexes() error {
 	seen := map[uint32]bool{}
 	err := record.ForEach(c.store, codec.CollectionKey(codec.KindIndex, c.ID), func(key, value []byte) error {
@@ -543,7 +541,7 @@ func (c *collectionMender) mendIndexes() error {
 		if err != nil {
 			return c.loseIndex(id, fault.Problem(err))
 		}
-		x.Covered, x.Churn = 0, record.MaxRows // it is made anew
+		x.Covered, x.Churn = 0, record.MaxRows // it is made again
 		b, err := x.Encode()
 		if err != nil {
 			return err

@@ -559,7 +559,7 @@ func (s *spaceVerifier) compareItem(codes *codeVerifier, it *verifiedItem, got *
 			"its code cannot be made: %s", fault.Problem(got.err))
 		return
 	}
-	if s.recode.Contains(it.row) { // its labels have changed since, as where one was merged into another
+	if s.recode.Contains(it.row) { // a label of it has grown since: its code is outdated
 		s.done.CodesUnchecked++
 	} else {
 		s.done.CodesChecked++

@@ -573,7 +573,7 @@ func (s *spaceVerifier) compareLabels(codes *codeVerifier, revision *spaces.Spac
 	for _, it := range items {
 		// Without a known label the code is made of features, and these are not stored.
 		labelled := revision.Learned.LabelCode(want, it.labels)
-		if s.recode.Contains(it.row) { // its labels have changed since
+		if s.recode.Contains(it.row) { // a label of it has grown since: its code is outdated
 			s.done.CodesUnchecked++
 			continue
 		}
