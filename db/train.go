@@ -27,7 +27,7 @@ import (
 //		Activate: true,
 //	}
 //
-// Progress is called with the stages "scan", "moments" if a map needs them, "statistics" and "encode", in
+// Progress hears the stages "scan", "moments" if a map needs them, "statistics" and "encode", in
 // items; and "choose", in steps, if maps or a fusion are chosen.
 type TrainOptions struct {
 	fit.Options // see package model
