@@ -110,8 +110,8 @@ func TestRun(t *testing.T) {
 	args := matrixArgs(dir, "--sets", "U,S")
 	do(t, append(args, "--kinds", "members")...)
 	list, err := readResults(file)
-	// Six tiers of eight searches, two without the yardstick, and a line of storage.
-	if err != nil || len(list) != 4*(8*6-2+1) {
+	// Six tiers of six searches, two without the yardstick, and a line of storage.
+	if err != nil || len(list) != 4*(6*6-2+1) {
 		t.Fatalf("%d results, %v", len(list), err)
 	}
 	for _, r := range list {
@@ -131,7 +131,7 @@ func TestRun(t *testing.T) {
 	do(t, append(args, "--kinds", "members,both", "--compact=false")...)
 	for range 2 { // the second time there is nothing to do
 		list, err = readResults(file)
-		if err != nil || len(list) != 4*(2*(8*6-2)+1) {
+		if err != nil || len(list) != 4*(2*(6*6-2)+1) {
 			t.Errorf("%d results, %v", len(list), err)
 		}
 		do(t, append(args, "--kinds", "members,both")...)
@@ -167,7 +167,7 @@ func TestTables(t *testing.T) {
 		"\n| set | search | r = 0 | r = 8 |\n| --- | --- | ---: | ---: |\n| U | radius | 1.0 (2.0x) | 1.0 (10x) |\n",
 		"\n| S | hits | 1.0 (2.0x) | 1.0 (10x) |\n",
 		"\n| set | search | k = 1 | k = 10 |\n| --- | --- | ---: | ---: |\n| U | knn | 1.0 (3.0x) | 1.0 (12x) |\n",
-		"Of 192 searches, auto takes at most 1.05 times as long as the best plan in 192, at most 1.15 times in 192; the worst takes 0.33 times.",
+		"Of 144 searches, auto takes at most 1.05 times as long as the best plan in 144, at most 1.15 times in 144; the worst takes 0.33 times.",
 		"\n| U | both | 64 | 200 | 0 | never | never | 1 | never | never |\n",
 		"\n| L | 64 | 100 | 90 | 0.5 | 200 | 0.0 | 4.0 | 0.0 | 67 |\n",
 	} {
