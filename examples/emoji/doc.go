@@ -13,7 +13,7 @@
 // With --db, the database is kept, and a second run answers at once. Everything it needs,
 // even the pictures of the contact sheet, is read from there. With --encode, the program
 // makes vectors of words for `fddhdb explore`, which shows that database in the browser
-// (encode.go).
+// (ask.go).
 //
 // Sample output, on two cores, of
 //
@@ -48,7 +48,7 @@
 //	                      (no name learned from has "kitten": only its letters count)
 //
 // The last one shows where it fails: the codes know nothing of the meaning of words beyond the names,
-// and of flags the languages (flags.go).
+// and of flags the languages (main.go).
 //
 // # Imports and invariants
 //

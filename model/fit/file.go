@@ -119,7 +119,7 @@ func relabelled(m *model.Model, columns []int, ids []uint32) (*model.Model, erro
 	return model.New(p)
 }
 
-// The body of a model file (magic "FDHF"), with the numbers of marshal.go:
+// The body of a model file (magic "FDHF"), with the numbers of model/marshal.go:
 //
 //	4         uint32 c: labels, 0 to 2^20, and c times:
 //	2+l       uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct

@@ -10,7 +10,7 @@
 // net/http runs a goroutine for each request. Rooms (server.go) bound how many of them compute,
 // receive or encode at a time. An encoder has a turn; uploads have a lock.
 //
-// Invariants: requests that a browser sends on behalf of other sites are refused (guard_test.go),
+// Invariants: requests that a browser sends on behalf of other sites are refused (server_test.go),
 // and the page loads nothing from elsewhere (TestPage); content of a database cannot run in the
 // page (media_test.go, FuzzSniff); a file that was sent goes when newer ones have come and nothing
 // reads it, and all go with Close (TestUploadsGo, TestPicturesGo); a slow client, encoder or reader

@@ -12,7 +12,7 @@
 // own.
 //
 // Invariants: nothing in completion, history or editing of lines ends the shell
-// (guard_test.go); a line ends within seconds of Ctrl-C, and the process within seconds
+// (verbs_test.go); a line ends within seconds of Ctrl-C, and the process within seconds
 // of a signal, whatever they wait for (signals_test.go, pager_test.go); quoted words
 // are read back unchanged (FuzzSplitWords), and a completion replaces exactly its word
 // (FuzzComplete).

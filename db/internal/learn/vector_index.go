@@ -324,6 +324,7 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 		}
 		tools := search.NewTools(0, 0)
 		none := func(p *probe) bool { return len(p.nearest) == 0 }
+		probes = slices.DeleteFunc(probes, none)
 		some, others = slices.DeleteFunc(some, none), slices.DeleteFunc(others, none)
 		for _, k := range measuredK {
 			for _, p := range probes {
@@ -347,7 +348,7 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 					if err := ask(others); err != nil {
 						return err
 					}
-					asked = slices.Concat(some, others)
+					asked = probes
 				}
 				at := pointOf(asked, k, reach)
 				if curve = append(curve, at); at.Recall == 1 || len(asked) == 0 {

@@ -21,7 +21,7 @@ type RevisionDescriptor struct {
 	// of the projections; zero for revision 1, which uses the model of the space
 	Model record.Chunked `json:"model,omitzero"`
 	// retractions before this number are out of the projections
-	Retracted uint64 `json:"retracted"`
+	Retracted uint64 `json:"outbox"`
 	// of a space without statistics: items in rows from here on have come since the training
 	Rows uint64 `json:"rows,omitempty"`
 

@@ -396,7 +396,7 @@ func (tx *Tx) RenameLabel(s *CollectionState, old, name string) error {
 			return err
 		}
 		if n := rows.GetCardinality(); n > 0 {
-			return fmt.Errorf("%w: label %q in collection %q has %d items: give these the label %q, or those of it the other", fault.ErrExists, record.Shortened(name), s.Name, n, record.Shortened(old))
+			return fmt.Errorf("%w: label %q in collection %q has %d items: give them another label first", fault.ErrExists, record.Shortened(name), s.Name, n)
 		}
 		if err := tx.records.Label(s.ID, other, record.NoLabel(other)); err != nil {
 			return err

@@ -26,7 +26,7 @@ const (
 //	0       4     magic: "FDHM" a model, "FDHS" statistics, "FDHR" a revision, and others
 //	4       2     uint16: version, Version of all forms
 //	6       2     0
-//	8       n     body: see marshal.go and revision.go
+//	8       n     body: see model/marshal.go, model/revision.go
 //	8+n     4     CRC-32C (Castagnoli) of all bytes before it
 //
 // The version is read before the checksum, since another form may have another
