@@ -10,12 +10,11 @@
 //
 // # Encodings
 //
-// These files each describe one encoding in the comment at their head; docs/FORMAT.md
-// gathers them: key.go (keys), block.go (packed blocks of 256 rows), sets.go (bitmaps
-// that are merged), posting.go (sets of code numbers, merged likewise), record.go
-// (items, vectors). All decoders accept bytes of any origin: they return an
-// error wrapping [ErrCorrupt], never panic, and never allocate more than a small
-// multiple of their input (FuzzAllocation).
+// A comment in these files describes each encoding; docs/FORMAT.md gathers them: key.go (keys), block.go
+// (packed blocks of 256 rows), sets.go (bitmaps that are merged), posting.go (sets of code numbers, merged
+// likewise), record.go (items, vectors). All decoders accept bytes of any origin: they return an error
+// wrapping [ErrCorrupt], never panic, and never allocate more than a small multiple of their input
+// (FuzzAllocation).
 //
 // # Imports and concurrency
 //
