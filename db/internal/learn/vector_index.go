@@ -248,7 +248,7 @@ func drawn(random *rand.Rand, all []uint32, n, m int) (first, others []uint32) {
 // Recall is measured with items as queries, by comparison with all vectors, one by one, by the metric. An
 // item is left out of the answers to its own vector.
 
-// The measured points: for each k the reaches, up to the first with full recall. Searches take the least
+// The measured points: for each k the reaches, up to the first with full recall where none before was ample. Searches take the least
 // sufficient one, and most take one from .5 to 1.
 var (
 	measuredK     = []int{1, 10, 100}
@@ -267,8 +267,12 @@ func queriesOf(n, size int) int {
 	return min(int(more*float64(Queries)), n)
 }
 
-// enough is a mean recall below which the first Queries suffice to judge a reach.
-const enough = .75
+// Where the first Queries suffice to judge a reach: below a mean recall of enough, and behind a reach that
+// finds ample of all kinds of neighbors. What lies behind says what it costs to look farther.
+const (
+	enough = .75
+	ample  = .999
+)
 
 // A probe is one query of a measurement.
 type probe struct {
@@ -333,6 +337,7 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 					p.known[n.row] = n.similarity
 				}
 			}
+			found := false // by a smaller reach, what is ample
 			for _, reach := range measuredReach {
 				ask := func(probes []*probe) error {
 					return work.ParallelBy(ctx, workers, 1, len(probes), func(i int) error {
@@ -344,16 +349,17 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 					return err
 				}
 				asked := some
-				if mean, _ := meanOf(some); (k == 1 || !onlyFirst) && mean >= enough {
+				if mean, _ := meanOf(some); !found && (k == 1 || !onlyFirst) && mean >= enough {
 					if err := ask(others); err != nil {
 						return err
 					}
 					asked = probes
 				}
 				at := pointOf(asked, k, reach)
-				if curve = append(curve, at); at.Recall == 1 || len(asked) == 0 {
+				if curve = append(curve, at); at.Recall == 1 && !found || len(asked) == 0 {
 					break
 				}
+				found = found || min(at.Recall-at.Error, at.Worst) >= ample
 			}
 		}
 		return nil
