@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -75,6 +77,7 @@ func soundRepository(t testing.TB, repo backup.Store) *backup.Verification {
 // A restored database lives on, and backs up to the same repository as the one that it
 // was made of. Their tables have the same numbers, and other contents.
 func TestRestoredDatabaseHasBackupsOfItsOwn(t *testing.T) {
+	effort.Slow(t)
 	t.Parallel()
 	repo := mustFolder(t)
 	d, c := dbkit.OpenPairs(t)
@@ -236,6 +239,7 @@ func TestRestoreRefuses(t *testing.T) {
 // A damaged object, and one that is missing, are found by verify and by restore, which
 // leaves nothing in place. Where its size tells that it is damaged, the next backup stores it again.
 func TestDamagedBackups(t *testing.T) {
+	effort.Slow(t)
 	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(50, synth.Config{}))
@@ -575,6 +579,7 @@ const keptAfterKills = 2
 // reported is there, or two newer ones are; what is there is sound, and the newest has
 // everything that was written before it.
 func TestKilledBackupsAndPrunes(t *testing.T) {
+	effort.Slow(t)
 	t.Parallel()
 	kills := 5
 	if testing.Short() {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -423,6 +425,7 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 // A flipped bit in a large value is found at once by whatever reads it: Pebble would look
 // for the bit, for hours in a block of this size.
 func TestFlippedBitInLargeBlock(t *testing.T) {
+	effort.Slow(t)
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "db")
 	d := dbkit.MustOpen(t, dir, nil)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
@@ -74,6 +76,7 @@ func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*db.Item) (there, un
 // Whenever a disk becomes full: nothing that was acknowledged is lost, and when there is
 // room again the database goes on.
 func TestDiskFullAtEveryPoint(t *testing.T) {
+	effort.Slow(t)
 	t.Parallel()
 	items := dbkit.Pairs(24, synth.Config{})
 	points := 40
@@ -282,6 +285,7 @@ func TestLinksNeedNoRoom(t *testing.T) {
 // A full disk is called one when it keeps a database from being opened, by whichever file
 // it does.
 func TestOpenOnAFullDisk(t *testing.T) {
+	effort.Slow(t)
 	whole := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)

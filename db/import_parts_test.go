@@ -178,6 +178,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 // A batch is full at 16 MiB, one of small items at 64, and at 48 where it has less than a quarter of
 // what the collection has.
 func TestFullBatch(t *testing.T) {
+	effort.Slow(t)
 	d, c := dbkit.OpenCodes(t)
 	b := d.NewBatch()
 	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 16<<20-2000)}); err != nil ||

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
@@ -157,6 +159,7 @@ func TestMarksThatCannotBe(t *testing.T) {
 
 // Copies have the marks of the state that they hold.
 func TestMarksAreCopied(t *testing.T) {
+	effort.Slow(t)
 	t.Parallel()
 	d := verified(t, nil)
 	want := map[string]string{"position": "one", "log/2": "two"}

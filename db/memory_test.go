@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -83,6 +85,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 // The cache holds blocks while memtables are as large as they become: what has been read is
 // read again without the file system.
 func TestCacheBesideMemtables(t *testing.T) {
+	effort.Slow(t)
 	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), NoSync: true})
 	defer dbkit.MustClose(t, d)

@@ -514,6 +514,7 @@ func TestRepairOfNames(t *testing.T) {
 // The descriptor of a collection stands with its spaces, too, also that of an altered one;
 // without a space all of the collection is lost, and nothing else.
 func TestRepairOfDescriptors(t *testing.T) {
+	effort.Slow(t)
 	t.Parallel()
 	p := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
 	d := verified(t, &db.Options{FS: p.fs})

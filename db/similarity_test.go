@@ -568,6 +568,7 @@ func TestNothingFollowsTheLastHit(t *testing.T) {
 // Rows that had no projection when they were loaded take no memory. When they get one the budget
 // holds, too, for the projections of the active space as for others.
 func TestBudgetHoldsWhereRowsGetVectors(t *testing.T) {
+	effort.Slow(t)
 	t.Parallel()
 	const n, budget = 4000, 40_000
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), RerankCacheBytes: budget, NoSync: true})

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -190,6 +192,7 @@ func TestLooseVectorsThatGo(t *testing.T) {
 // A database that is opened again knows how much its cells had taken on when their promises were found:
 // vectors like theirs fit, and more of them than an eighth do not.
 func TestCellsAreOverfullAfterOpening(t *testing.T) {
+	effort.Slow(t)
 	fs := vfs.NewMem()
 	items := embedded(t, 0, 2000, 48)
 	d, _ := indexed(t, fs, items)
@@ -509,6 +512,7 @@ func TestOneIndexAtATime(t *testing.T) {
 // An index that cannot be read is told by Explain and Stats, and searches compare all vectors until it
 // is made anew.
 func TestDamagedIndexIsTold(t *testing.T) {
+	effort.Slow(t)
 	fsys, items := vfs.NewMem(), embedded(t, 0, 3000, 48)
 	d, _ := indexed(t, fsys, items)
 	for key := range storeKeys(t, d) {

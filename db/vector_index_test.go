@@ -207,6 +207,7 @@ func TestAnswersByAnIndexDoNotDependOnMemory(t *testing.T) {
 // Pages follow each other: no item comes twice, and none is nearer than one before it. Together they
 // find about as much as one answer does.
 func TestPagesOfAnIndex(t *testing.T) {
+	effort.Slow(t)
 	items := embedded(t, 0, 2000, 48)
 	d, c := indexed(t, vfs.NewMem(), items)
 	defer dbkit.MustClose(t, d)
@@ -568,6 +569,7 @@ func checkError(t testing.TB, err, is error, names ...string) {
 // Where modalities share a space, an item is as near as the nearest of its vectors, whichever of them
 // have an index.
 func TestIndexesOfASharedSpace(t *testing.T) {
+	effort.Slow(t)
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
 	c := need(d.CreateCollection(ctx, "main",
@@ -732,6 +734,7 @@ func TestALeastSimilarityByAnIndex(t *testing.T) {
 
 // Where vectors cannot be in memory each comparison reads one: then an index pays earlier.
 func TestAnIndexPaysEarlierWithoutMemory(t *testing.T) {
+	effort.Slow(t)
 	was := cells.ExactCost
 	cells.ExactCost = 125_000
 	defer func() { cells.ExactCost = was }()

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
@@ -264,9 +266,7 @@ func TestBestAgreesWithTheDefinition(t *testing.T) {
 
 // Among twenty thousand codes searches choose lookups by themselves, and give them up.
 func TestBestOfManyCodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long")
-	}
+	effort.Slow(t)
 	for _, q := range []int{64, 128} {
 		if q == 128 && testing.Short() {
 			continue

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
@@ -192,9 +194,7 @@ func TestAllSplitsAgreeWithTheDefinition(t *testing.T) {
 // Twenty thousand codes in clusters make full buckets, several chunks of lookups and
 // blocks of codes, an order of bits, segments, a tail, and codes that are gone.
 func TestManyClusteredCodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long")
-	}
+	effort.Slow(t)
 	for _, q := range []int{64, 128} {
 		rng := seed.Rand(t, uint64(q), 3)
 		w, o := NewWriter(q), &oracle{q, map[uint32][]byte{}}

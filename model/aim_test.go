@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"gonum.org/v1/gonum/mat"
 )
 
 // A ledger is everything that has taught, and the definition of what projections learn of
@@ -341,6 +342,7 @@ func TestStreamIsBatch(t *testing.T) {
 // and labels that come later. Such a code counts as much as what labels teach, in root
 // mean square.
 func TestStreamOfUnlabelledIsBatch(t *testing.T) {
+	effort.Slow(t)
 	effort.LongWithRace(t)
 	for _, c := range allAims {
 		if effort.Race && c.name != "several labels" {

@@ -42,6 +42,7 @@ func guarded(t testing.TB, d *synth.Data, opt Options, first, hold int) (*Online
 
 // Helpful updates are adopted and harmful ones are not, and the verdict says why.
 func TestGuard(t *testing.T) {
+	effort.Slow(t)
 	effort.WithoutRace(t)
 	// What the one gains, and the other loses, is about three standard errors.
 	helps := synth.Pairs(synth.Config{Items: 1500, Classes: 24, Dims: []int{24, 16}, Noise: 1, Seed: 3})

@@ -289,6 +289,7 @@ func TestOnlineWorkers(t *testing.T) {
 // The lessons of training items are the terms of the statistics: without them nothing
 // is left, whatever the method.
 func TestTrainingLessons(t *testing.T) {
+	effort.Slow(t)
 	effort.LongWithRace(t)
 	pairs := synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 3,
 		Missing: .3, Noise: 1})

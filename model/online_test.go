@@ -114,6 +114,7 @@ func sameProjections(t *testing.T, what string, got, want *Model, tolerance floa
 // Labelled items give the same statistics and projections in any chunks, with or
 // without revisions between them: those of all items at once.
 func TestOnlineLabels(t *testing.T) {
+	effort.Slow(t)
 	effort.LongWithRace(t)
 	chunks := []int{1, 3, 16, 17, 100, 600}
 	if effort.Race {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -166,9 +168,7 @@ func TestWhenToTrain(t *testing.T) {
 // With -dir the database stays for a look at it, and a second run does not overwrite
 // it.
 func TestKept(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long")
-	}
+	effort.Slow(t)
 	dir := filepath.Join(t.TempDir(), "kept")
 	run(t, "-items", "300", "-seeds", "1", "-dir", dir)
 	err := command(t.Context(), []string{"-dir", dir, "-items", "300"}, io.Discard, io.Discard)

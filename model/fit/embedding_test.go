@@ -52,6 +52,7 @@ func settledRBF(opt Options) Options {
 // TestLabelEmbedding: with three times as many labels as bits, retrieval is far better
 // than by codes that ignore the features, and no label is lost.
 func TestLabelEmbedding(t *testing.T) {
+	effort.Slow(t)
 	effort.WithoutRace(t)
 	for _, cfg := range []synth.ManyLabels{
 		{Items: 2100, Labels: 96},

@@ -216,6 +216,7 @@ func sameResult(t *testing.T, got, want *Result) {
 
 // Wherever the sums are made, the result is that of one process to the last bit.
 func TestTrainOver(t *testing.T) {
+	effort.Slow(t)
 	effort.WithoutRace(t)
 	for _, c := range []struct {
 		name       string

@@ -83,6 +83,7 @@ func (h *halving) known() *memory {
 // labelled items and among items without labels, as many as have trained. It checks that
 // labels are as good, whether or not their mean is taken out.
 func TestFamilies(t *testing.T) {
+	effort.Slow(t)
 	effort.WithoutRace(t)
 	all, sizes, seeds := families(t), []int{300, 1500}, 3
 	if !*allFigures {

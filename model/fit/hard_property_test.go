@@ -214,6 +214,7 @@ func checkReportedCodes(t *testing.T, data *synth.Data, r *Result) {
 }
 
 func TestHardDataAtRandom(t *testing.T) {
+	effort.Slow(t)
 	effort.WithoutRace(t)
 	first := seed.From(t, 0)
 	for s := first; s < first+uint64(effort.Of(hardCases, 40)); s++ {

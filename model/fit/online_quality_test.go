@@ -252,6 +252,7 @@ func TestOnlineQuality(t *testing.T) {
 // and solving, in any order and any chunks, with a revision after each chunk or one at
 // the end.
 func TestOnlineEqualsBatch(t *testing.T) {
+	effort.Slow(t)
 	effort.WithoutRace(t)
 	data := readDataset(t, "wiki")
 	s := newWikiStream(t, data, 0, model.AimLabels)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -19,7 +21,6 @@ import (
 	"github.com/fddhdb/fddhdb/model/eval"
 	"github.com/fddhdb/fddhdb/model/internal/wire"
 	"github.com/fddhdb/fddhdb/model/sum"
-	"github.com/google/go-cmp/cmp"
 )
 
 func marshal(t testing.TB, r *Result) (model, stats []byte) {
@@ -248,6 +249,7 @@ func TestReport(t *testing.T) {
 // which measurements, and how many anchors there are. The measurement of the prior is the
 // mean over the first starts, as they were then measured with it.
 func TestReportOfChoices(t *testing.T) {
+	effort.Slow(t)
 	dims := []int{7, 4}
 	data := synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5})
 	for i, l := range data.Labels {
@@ -669,6 +671,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestLabelCode(t *testing.T) {
+	effort.Slow(t)
 	effort.LongWithRace(t)
 	data := synth.Pairs(synth.Config{Items: 200, Classes: 6, LabelsPerItem: 3})
 	for _, labels := range data.Labels {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -13,6 +15,7 @@ import (
 // An update over items elsewhere is the online step with the same ones: those of the training as they are
 // now, and those that have come since.
 func TestUpdateOver(t *testing.T) {
+	effort.Slow(t)
 	for name, opt := range map[string]Options{
 		"labels": {Bits: 24, Anchors: 30, Seed: 3}, "embedding": {Bits: 16, Anchors: 20,
 			LabelEmbedding: true}, "codes": {Bits: 24, Anchors: 20, Aim: model.AimCodes},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
@@ -131,6 +133,7 @@ func TestBenchOfLearned(t *testing.T) {
 
 // Where an index of vectors answers, the line says what share of the exact answer it has found.
 func TestBenchByVectors(t *testing.T) {
+	effort.Slow(t)
 	clitest.OneGoroutine(t)
 	was := cells.ExactCost
 	cells.ExactCost = 0 // so that not all are compared

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
@@ -34,9 +36,7 @@ func zeros(t *testing.T, path string, rows, cols int) {
 
 // A few large items are stored in parts, also with --on-error skip.
 func TestImportOfLargeItems(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long with the race detector")
-	}
+	effort.Slow(t)
 	f := fixture{dir: t.TempDir(), db: ""}
 	f.db = f.path("a.db")
 	const rows = 40
@@ -300,6 +300,7 @@ func TestImportIntoACollectionThatWasDropped(t *testing.T) {
 
 // A bad row of a later part leaves the parts before it in, and the error says so and how to go on.
 func TestBadRowOfALaterPart(t *testing.T) {
+	effort.Slow(t)
 	f := fixture{dir: t.TempDir()}
 	dir, file := f.path("a.db"), f.path("x.npy")
 	const rows, dim, bad = 70, 1 << 19, 47 // 2 MiB a row: five parts of 8, and then larger ones

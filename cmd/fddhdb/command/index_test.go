@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/internal/cells"
@@ -18,6 +20,7 @@ import (
 // Vectors whose mean is long beside what they differ from it by have rounded distances, by which an
 // index finds too little: it says so, and a search compares all.
 func TestIndexThatFindsTooLittle(t *testing.T) {
+	effort.Slow(t)
 	f := fixture{dir: t.TempDir()}
 	f.db = f.path("a.db")
 	x := synth.Embeddings(0, 500, 32, 1)
@@ -65,6 +68,7 @@ func TestSecondsOfPhases(t *testing.T) {
 // Wherever a byte of a database is flipped, a search that compares all vectors as their index is
 // damaged says so in one line, finds what it did, and index makes it anew.
 func TestDamagedIndex(t *testing.T) {
+	effort.Slow(t)
 	was := cells.ExactCost
 	cells.ExactCost = 0
 	defer func() { cells.ExactCost = was }()

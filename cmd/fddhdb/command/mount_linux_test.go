@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
@@ -56,6 +58,7 @@ func TestVerbsOnReadOnlyDisk(t *testing.T) {
 // which another version has not made, put advises it only where it works. A database is looked at
 // whatever is free.
 func TestAdviceOnFullDisk(t *testing.T) {
+	effort.Slow(t)
 	if !testfs.Mounts(t) {
 		return
 	}
