@@ -76,7 +76,7 @@ var verbs = []verb{
 	{args: "alter x.db --index title", writes: true, prints: true},
 	{args: "alter x.db --metric image=l2 --metric text=dot", writes: true, prints: true},
 	{args: "encoder x.db --set image=cat --set text=cat", writes: true, prints: true},
-	{args: "labels x.db --rename 1=one", writes: true, prints: true},
+	{args: "alter x.db --rename-label 1=one", writes: true, prints: true},
 	{args: "delete x.db 3 5 large", writes: true, prints: true},
 	{args: "delete x.db --where year<2003", writes: true, prints: true},
 	{args: "train x.db --bits 16 --anchors 20" + tagged, writes: true, prints: true},

@@ -291,7 +291,7 @@ func (o *searching) chooseEncoder(schema db.Schema) (chosen *db.Encoder, err err
 		if at == "" {
 			at = schema.Modalities[0].Name
 		}
-		return nil, exit.Usagef("%s: collection %q has no encoder of input %s for it: %s --set %s=COMMAND stores one",
+		return nil, exit.Usagef("%s: collection %q has no encoder of input %s: %s --set %s=COMMAND stores one",
 			flag, o.c.Name(), input, encoderVerb(o.dir, o.c.Name(), input), at)
 	case len(names) > 1:
 		return nil, exit.Usagef("%s: several modalities have an encoder of input %s, %s: say which with --from NAME", flag, input, strings.Join(names, ", "))

@@ -275,9 +275,12 @@ func activateCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return v.tell(activationForm{v.space, before.Space},
-				"space %d of collection %s is the active one now; rollback goes back to space %d", v.space, v.c.Name(),
-				before.Space)
+			change := fmt.Sprintf("now; space %d stands by, and rollback goes back to it", before.Space)
+			if before.Space == v.space {
+				change = "already"
+			}
+			return v.tell(activationForm{v.space, before.Space}, "space %d of collection %s is the active one %s",
+				v.space, v.c.Name(), change)
 		})
 	})
 }
@@ -312,9 +315,13 @@ func rollbackCommand(e *env) *cobra.Command {
 				if err != nil {
 					return revisionError("--revision", revision, err)
 				}
-				return v.tell(u, "space %d of collection %s: the projections of revision %d are back in use, as revision %d; %s taken out again",
-					u.Space, v.c.Name(), revision, u.Revision,
-					term.Plural(u.Forgotten, "item that has taught since is", "items that have taught since are"))
+				again := ""
+				if u.Forgotten > 0 {
+					again = "\n" + term.Plural(u.Forgotten, "item that has taught since is",
+						"items that have taught since are") + " taken out again; written again, or by training, they teach"
+				}
+				return v.tell(u, "space %d of collection %s: the projections of revision %d are back in use, as revision %d%s",
+					u.Space, v.c.Name(), revision, u.Revision, again)
 			}
 			before, err := v.c.Stats()
 			if err != nil {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -143,8 +144,12 @@ func alterCommand(e *env) *cobra.Command {
 			}
 			unknown := ""
 			if stats.Trained && len(modalities.List) > 0 {
-				unknown = "\nthe model does not know what was added: when labelled items have it, fddhdb train " +
-					v.dir + " learns it"
+				var names []string
+				for _, m := range modalities.List {
+					names = append(names, m.Name)
+				}
+				unknown = fmt.Sprintf("\nthe model does not know %s: when labelled items have it, fddhdb train %s learns it",
+					strings.Join(names, ", "), v.dir)
 			}
 			return v.tell(jsonform.NewSchema(v.c.Name(), schema), "altered collection %s in %s: %s%s", v.c.Name(),
 				v.dir, textform.DescribeSchema(schema), unknown)

@@ -16,7 +16,7 @@ func TestAlter(t *testing.T) {
 	f := newFixture(t, 30, true)
 	out := must(t, "alter", f.db, "--add-modality", "audio:3", "--add-field", "year:int:index")
 	if !strings.Contains(out, "audio (3 dimensions), field year (int, indexed)") ||
-		!strings.Contains(out, "the model does not know what was added: ") {
+		!strings.Contains(out, "the model does not know audio: ") {
 		t.Error(out)
 	}
 	if out = must(t, "alter", f.db, "--add-field", "note:string"); strings.Contains(out, "model") {

@@ -328,7 +328,9 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	r, explain, err := a.ask(q)
 	var bad *db.WhereError
 	switch {
-	case err == nil || errors.As(err, &bad):
+	case err == nil:
+	case errors.As(err, &bad):
+		err = a.worded(err)
 	case q.After != "" && errors.Is(err, db.ErrInvalid):
 		err = exit.Usagef("--after: %s", exit.Reason(err.Error()))
 	case a.given("min-similarity") && errors.Is(err, db.ErrInvalid):

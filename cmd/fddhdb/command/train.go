@@ -131,8 +131,8 @@ func (v *verb) printTraining(t *db.Training) {
 	if !t.Method.LabelFree() {
 		what = "labelled items with " + term.Plural(t.Labels, "label", "labels")
 	}
-	v.Printf("trained collection %s on %s %s in %s: space %d\n%d bits, %s, for %s\n", v.c.Name(),
-		term.Thousands(t.TrainItems), what, term.Seconds(t.Seconds["total"]), t.Space, t.Bits,
+	v.Printf("trained collection %s on %s %s in %s: space %d, revision %d\n%d bits, %s, for %s\n", v.c.Name(),
+		term.Thousands(t.TrainItems), what, term.Seconds(t.Seconds["total"]), t.Space, t.Revision, t.Bits,
 		term.Plural(t.DistinctCodes, "distinct code", "distinct codes"), term.Plural(t.Items, "item",
 			"items"))
 	for _, name := range slices.Sorted(maps.Keys(t.Choices)) {

@@ -255,7 +255,7 @@ func (v *verb) warnOfLabels() {
 // meaning returns the end of a sentence about a mistyped word: what it most likely means.
 func meaning(word string, names []string) string {
 	if near := term.Nearest(word, names); near != "" {
-		return fmt.Sprintf("; did you mean '%s'?", term.Plain(near))
+		return "; did you mean " + term.Plain(near) + "?"
 	}
 	return ""
 }
