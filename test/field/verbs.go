@@ -107,7 +107,6 @@ var verbs = []verb{
 	{args: "prune repo --keep 1", repo: true, prints: true},
 
 	// These only read.
-	{args: "labels x.db", opens: true, prints: true},
 	{args: "facets x.db --by label", opens: true, prints: true},
 	{args: "facets x.db --by year --where has(label) --json", opens: true, prints: true},
 	{args: "get x.db 0 1 large --json", opens: true, prints: true},
@@ -139,7 +138,7 @@ var verbs = []verb{
 	{args: "export x.db --items out.parquet", opens: true},
 	{args: "export x.db --codes out.npy --keys out.txt --labels out2.npy --label-names out2.txt",
 		opens: true},
-	{args: "export x.db --vectors image=out.npz --keys out.txt", on: "anchors", opens: true},
+	{args: "export x.db --vectors image=out.npy --keys out.txt", on: "anchors", opens: true},
 	{args: "bench x.db --collection codes --codes in/codes.npy --queries 5 --radius 2", opens: true,
 		prints: true},
 	{args: "bench x.db --vectors in/more_text.npy --from text --queries 5 -k 3", opens: true, prints: true},

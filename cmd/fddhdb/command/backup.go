@@ -65,9 +65,12 @@ func backupCommand(e *env) *cobra.Command {
 		case err != nil:
 			return err
 		}
-		took := time.Since(start)
-		return v.tell(backupForm(m, took), "backed up %s of %s as %s\n%s, of which %s had to be stored, in %s", content(m),
-			v.dir, m.ID, term.Size(m.BytesTotal), term.Size(m.BytesNew), term.Seconds(took.Seconds()))
+		what, took := v.dir, time.Since(start)
+		if m.Collection != "" || m.IndexOnly {
+			what += " (" + content(m) + ")"
+		}
+		return v.tell(backupForm(m, took), "backed up %s as %s\n%s, of which %s had to be stored, in %s", what, m.ID,
+			term.Size(m.BytesTotal), term.Size(m.BytesNew), term.Seconds(took.Seconds()))
 	})
 }
 
@@ -309,15 +312,17 @@ func pruneCommand(e *env) *cobra.Command {
 			}
 			return s
 		}
-		deleted := map[bool]string{false: "deleted", true: "would delete"}[opt.DryRun]
+		did := map[bool]string{false: "deleted", true: "would delete"}[opt.DryRun]
+		for _, m := range p.Deleted {
+			if !v.json {
+				v.Printf("%s %s of %s: %s\n", did, m.ID, term.When(m.Time), content(m))
+			}
+		}
 		return v.tell(map[string]any{"deleted": ids(p.Deleted), "kept": ids(p.Kept),
-			"damaged": append([]string{}, p.Damaged...),
-			"objects": p.Objects, "bytes": p.Bytes, "dry_run": opt.DryRun,
-			"seconds": time.Since(start).Seconds()},
-			"%s %s (%s) and %s, %s; %s kept", deleted, term.Plural(len(p.Deleted), "backup", "backups"),
-			term.OrDash(strings.Join(ids(p.Deleted), ", ")), term.Plural(p.Objects, "object", "objects"),
-			term.Size(p.Bytes),
-			term.Plural(len(p.Kept), "backup", "backups"))
+			"damaged": append([]string{}, p.Damaged...), "objects": p.Objects, "bytes": p.Bytes,
+			"dry_run": opt.DryRun, "seconds": time.Since(start).Seconds()}, "%s %s and %s, %s; %s kept", did,
+			term.Plural(len(p.Deleted), "backup", "backups"), term.Plural(p.Objects, "object", "objects"),
+			term.Size(p.Bytes), term.Plural(len(p.Kept), "backup", "backups"))
 	})
 }
 

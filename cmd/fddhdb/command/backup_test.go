@@ -102,7 +102,7 @@ func testBackups(t *testing.T, f fixture, url string) {
 		t.Errorf("prune --dry-run: %+v", p)
 	}
 	if got := must(t, "prune", url, "--keep", "1"); !strings.HasPrefix(got,
-		"deleted 1 backup ("+first.ID+") and ") ||
+		"deleted "+first.ID+" of ") ||
 		!strings.Contains(got, "; 1 backup kept\n") {
 		t.Errorf("prune: %q", got)
 	}
