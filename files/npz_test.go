@@ -316,40 +316,6 @@ func TestCSRWriter(t *testing.T) {
 	}
 }
 
-// A matrix of an NPZWriter comes back, and numpy finds it by its name.
-func TestNPZWriter(t *testing.T) {
-	var out, alone bytes.Buffer
-	w := must(npy.NewZip[float32](&out, "image", 3, 2))(t)
-	plain := must(npy.NewWriter[float32](&alone, 3, 2))(t)
-	rows := [][]float32{{1, -2}, {0, 3.5}, {4, 5}}
-	for _, row := range rows {
-		check(t, errors.Join(w.Write(row), plain.Write(row)))
-	}
-	check(t, errors.Join(w.Close(), plain.Close()))
-	archive, err := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()))
-	if err != nil || len(archive.File) != 1 {
-		t.Fatalf("%d members, %v", len(archive.File), err)
-	}
-	f := must(archive.Open("image.npy"))(t)
-	if b, err := io.ReadAll(f); err != nil || !bytes.Equal(b, alone.Bytes()) {
-		t.Errorf("the member is not the .npy: %v", err)
-	}
-	for _, name := range []string{"x.npz", "x.npz:image"} {
-		path := filepath.Join(t.TempDir(), "x.npz")
-		check(t, os.WriteFile(path, out.Bytes(), 0o600))
-		got, n, cols, err := ReadAll(filepath.Join(filepath.Dir(path), name))
-		if err != nil || n != 3 || cols != 2 || !slices.Equal(got, slices.Concat(rows...)) {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
-	}
-	if w, err := npy.NewZip[float32](io.Discard, "image", 3, 2); err != nil || w.Close() == nil {
-		t.Errorf("an archive without its rows is closed without an error: %v", err)
-	}
-	if _, err := npy.NewZip[float32](io.Discard, "image", 1, 0); err == nil {
-		t.Error("no columns can be written")
-	}
-}
-
 // TestCSRChangesWhileItIsRead: row starts that were valid when the file was opened lie beyond the numbers
 // when they are read again. The checksum is known only at the end.
 func TestCSRChangesWhileItIsRead(t *testing.T) {

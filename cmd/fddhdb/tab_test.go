@@ -102,7 +102,7 @@ func strangeDatabase(t *testing.T, dir string) []tabbed {
 		{"fddhdb eval s.db --vectors image=s", ".db"},
 		{"fddhdb put s.db k --labels ", ""}, {"fddhdb put s.db k --labels good", "-label"},
 		{"fddhdb put s.db k --labels=$", ""},
-		{"fddhdb labels s.db --rename good", "-label1="}, {"fddhdb scan s.db --where label=", ""},
+		{"fddhdb alter s.db --rename-label good", "-label1="},
 		{"fddhdb get s.db ", "good-key"}, {"fddhdb get s.db --collection pair ", ""},
 		{"fddhdb get s.db --collection=pa", "ir"}, {"fddhdb get s.db good-", "key:"},
 		{"fddhdb get ~/s.db good-", "key:"}, {"fddhdb get 's.db' \"x y\" good-", "key:"},

@@ -136,7 +136,7 @@ func (o *options) run(ctx context.Context, x *kind, folder string, grid map[stri
 			return err
 		}
 	}
-	bar := p.NewProgress()
+	bar := p.Progress()
 	defer bar.End()
 	fill := func(dir string) error { return store(s, folder, dir) }
 	return sets.WithDatabase(fill, func(d *db.DB) error {

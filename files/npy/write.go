@@ -21,8 +21,7 @@ import (
 type Writer[T float32 | uint8] struct {
 	w          *bufio.Writer
 	rows, cols int
-	written    int         // rows
-	archive    *zip.Writer // that it is a member of; nil if it is none
+	written    int // rows
 }
 
 // NewWriter starts a matrix of rows x cols. rows may be 0. cols must be from 1 to 1,048,576, as readers
@@ -128,26 +127,7 @@ func (w *Writer[T]) Close() error {
 	if w.written < w.rows {
 		return fmt.Errorf("%d of the %d rows of the matrix were not written", w.rows-w.written, w.rows)
 	}
-	if w.archive != nil {
-		return w.archive.Close()
-	}
 	return nil
-}
-
-// NewZip starts a matrix of rows x cols, within the limits of NewWriter, as the only member of a .npz, like
-// numpy.savez. It is not compressed, as vectors hardly shrink. name is its name in the archive.
-func NewZip[T float32 | uint8](w io.Writer, name string, rows, cols int) (*Writer[T], error) {
-	archive := zip.NewWriter(w)
-	f, err := createMember(archive, name, zip.Store)
-	if err != nil {
-		return nil, err
-	}
-	m, err := NewWriter[T](f, rows, cols)
-	if err != nil {
-		return nil, err
-	}
-	m.archive = archive
-	return m, nil
 }
 
 // createMember starts a member of a .npz. Its time is constant, so that the same matrix makes the same file.

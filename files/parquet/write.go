@@ -206,14 +206,6 @@ func (w *writer) close() error { return errors.Join(w.flush(), w.w.Close()) }
 type ItemWriter struct {
 	w     *writer
 	shape table.Shape
-	bare  bool // vectors alone
-}
-
-// NewVectorWriter starts a file of items that have a vector and nothing else.
-func NewVectorWriter(w io.Writer, v table.Vector) *ItemWriter {
-	g := newRoot()
-	g.add(v.Name, vectorNode(v.Sparse))
-	return &ItemWriter{w: newWriter(w, g), shape: table.Shape{Vectors: []table.Vector{v}}, bare: true}
 }
 
 // NewItemWriter starts a file of items of this shape. Names must be distinct. None may be key, labels,
@@ -262,11 +254,9 @@ func NewItemWriter(w io.Writer, shape *table.Shape) (*ItemWriter, error) {
 // Write adds an item, which belongs to the caller. After an error the file is as before.
 func (iw *ItemWriter) Write(it *table.Item) error {
 	w := iw.w
-	if !iw.bare {
-		w.one(stringValue(w, it.Key), 0, len(it.Key)+4)
-		addList(w, it.Labels, 0, 16, func(l string) pq.Value { return stringValue(w, l) })
-		w.bytes(it.Payload)
-	}
+	w.one(stringValue(w, it.Key), 0, len(it.Key)+4)
+	addList(w, it.Labels, 0, 16, func(l string) pq.Value { return stringValue(w, l) })
+	w.bytes(it.Payload)
 	if iw.shape.Code > 0 {
 		w.bytes(it.Code)
 	}

@@ -48,7 +48,7 @@ var house = plan{
 		// The command line.
 		{"cmd/fddhdb": nil},
 		{"cmd/fddhdb/command": {cobra, pflag}},
-		{"cmd/fddhdb/shell": {cobra, pflag, liner, term}},
+		{"cmd/fddhdb/shell": {cobra, pflag, liner}},
 		{"cmd/fddhdb/sheet": nil},
 		{"cmd/fddhdb/chart": nil, "cmd/fddhdb/explore": nil, "cmd/fddhdb/flags": {pflag},
 			"cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},

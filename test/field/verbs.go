@@ -76,7 +76,7 @@ var verbs = []verb{
 	{args: "alter x.db --index title", writes: true, prints: true},
 	{args: "alter x.db --metric image=l2 --metric text=dot", writes: true, prints: true},
 	{args: "encoder x.db --set image=cat --set text=cat", writes: true, prints: true},
-	{args: "labels x.db --rename 1=one", writes: true, prints: true},
+	{args: "alter x.db --rename-label 1=one", writes: true, prints: true},
 	{args: "delete x.db 3 5 large", writes: true, prints: true},
 	{args: "delete x.db --where year<2003", writes: true, prints: true},
 	{args: "train x.db --bits 16 --anchors 20" + tagged, writes: true, prints: true},
@@ -107,7 +107,6 @@ var verbs = []verb{
 	{args: "prune repo --keep 1", repo: true, prints: true},
 
 	// These only read.
-	{args: "labels x.db", opens: true, prints: true},
 	{args: "facets x.db --by label", opens: true, prints: true},
 	{args: "facets x.db --by year --where has(label) --json", opens: true, prints: true},
 	{args: "get x.db 0 1 large --json", opens: true, prints: true},
@@ -139,7 +138,7 @@ var verbs = []verb{
 	{args: "export x.db --items out.parquet", opens: true},
 	{args: "export x.db --codes out.npy --keys out.txt --labels out2.npy --label-names out2.txt",
 		opens: true},
-	{args: "export x.db --vectors image=out.npz --keys out.txt", on: "anchors", opens: true},
+	{args: "export x.db --vectors image=out.npy --keys out.txt", on: "anchors", opens: true},
 	{args: "bench x.db --collection codes --codes in/codes.npy --queries 5 --radius 2", opens: true,
 		prints: true},
 	{args: "bench x.db --vectors in/more_text.npy --from text --queries 5 -k 3", opens: true, prints: true},

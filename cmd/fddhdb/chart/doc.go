@@ -1,4 +1,4 @@
-// Package chart draws the curves of an evaluation as SVG, and lines of blocks for terminals.
+// Package chart draws the curves of an evaluation as SVG.
 //
 // It imports package db for the figures, term for the spelling of text, and no verb: a verb passes it the
 // target.

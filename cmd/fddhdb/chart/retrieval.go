@@ -2,25 +2,14 @@ package chart
 
 import (
 	"io"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/fddhdb/fddhdb/model/eval"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/svgchart"
 )
-
-// CheckPath returns an error unless a path ends in .svg, or is empty for no plot.
-func CheckPath(path string) error {
-	if path != "" && !strings.EqualFold(filepath.Ext(path), ".svg") {
-		return exit.Usagef("--plot %s: a .svg file is drawn", path)
-	}
-	return nil
-}
 
 var (
 	hamming    = svgchart.Style{Name: "Hamming", Color: svgchart.Blue, Mark: svgchart.Circle}

@@ -8,7 +8,6 @@ import (
 	"github.com/fddhdb/fddhdb/model/eval"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -80,15 +79,5 @@ func TestPlotOfNothing(t *testing.T) {
 	list, _, _ := clitest.Texts(t, drawn(t, []db.Retrieval{{From: "a", To: "a"}}))
 	if len(list) == 0 {
 		t.Error("no frame")
-	}
-}
-
-// Only a .svg file is drawn.
-func TestCheckPath(t *testing.T) {
-	for path, want := range map[string]int{"": exit.Done, "a.svg": exit.Done, "A.SVG": exit.Done,
-		"a.png": exit.Usage, "a": exit.Usage, "svg": exit.Usage} {
-		if err := CheckPath(path); exit.Code(err) != want {
-			t.Errorf("%q: %v", path, err)
-		}
 	}
 }

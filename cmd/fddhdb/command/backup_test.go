@@ -1,9 +1,7 @@
 package command
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,9 +10,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/internal/versity"
 )
 
@@ -96,12 +92,17 @@ func testBackups(t *testing.T, f fixture, url string) {
 	}
 
 	// Pruned backups are gone, but not after a dry run.
-	var p pruneJSON
+	var p struct {
+		Deleted, Kept []string
+		DryRun        bool `json:"dry_run"`
+		Bytes         int64
+	}
 	mustJSON(t, &p, "prune", url, "--keep", "1", "--dry-run")
 	if len(p.Deleted) != 1 || p.Deleted[0] != first.ID || !p.DryRun || p.Bytes == 0 || len(p.Kept) != 1 {
 		t.Errorf("prune --dry-run: %+v", p)
 	}
-	if got := must(t, "prune", url, "--keep", "1"); !strings.HasPrefix(got, "deleted "+first.ID+" of ") ||
+	if got := must(t, "prune", url, "--keep", "1"); !strings.HasPrefix(got,
+		"deleted "+first.ID+" of ") ||
 		!strings.Contains(got, "; 1 backup kept\n") {
 		t.Errorf("prune: %q", got)
 	}
@@ -179,25 +180,6 @@ func TestBackupOfAnOpenDatabase(t *testing.T) {
 	}
 }
 
-// The progress of the operation that is followed is shown; other operations show none.
-func TestProgressOfOperations(t *testing.T) {
-	var out bytes.Buffer
-	p := term.NewProgress(&out)
-	showRunning(p, event.OpCompact, []event.RunningOperation{
-		{Op: event.OpBackup, Stage: "upload", Done: 1, Total: 2},
-		{Op: event.OpCompact, Stage: "rewrite", Done: 3_000_000, Total: 5_000_000},
-	})
-	p.End()
-	if s := out.String(); !strings.Contains(s, "rewrite") || !strings.Contains(s, "MB") ||
-		strings.Contains(s, "upload") {
-		t.Errorf("%q", s)
-	}
-	want := errors.New("no")
-	if err := follow(nil, nil, event.OpCompact, func() error { return want }); err != want {
-		t.Error(err)
-	}
-}
-
 func TestFolderOf(t *testing.T) {
 	slashes := func(s string) string { return filepath.FromSlash(s) }
 	for name, want := range map[string][2]string{ // on Windows, elsewhere
@@ -230,7 +212,7 @@ func TestFolderOf(t *testing.T) {
 	}
 }
 
-func TestTimeValue(t *testing.T) {
+func TestParseTime(t *testing.T) {
 	for s, want := range map[string]time.Time{
 		"2026-03-01":                time.Date(2026, 3, 1, 0, 0, 0, 0, time.Local),
 		"2026-03-01 12:30":          time.Date(2026, 3, 1, 12, 30, 0, 0, time.Local),
@@ -238,14 +220,12 @@ func TestTimeValue(t *testing.T) {
 		"2026-03-01T12:30:05Z":      time.Date(2026, 3, 1, 12, 30, 5, 0, time.UTC),
 		"2026-03-01T12:30:05+02:00": time.Date(2026, 3, 1, 10, 30, 5, 0, time.UTC),
 	} {
-		var got time.Time
-		if err := (*timeValue)(&got).Set(s); err != nil || !got.Equal(want) {
+		if got, err := parseTime(s); err != nil || !got.Equal(want) {
 			t.Errorf("%s: %v, %v", s, got, err)
 		}
 	}
 	for _, s := range []string{"", "yesterday", "2026-13-01", "12:30"} {
-		var got time.Time
-		if err := (*timeValue)(&got).Set(s); err == nil {
+		if got, err := parseTime(s); err == nil {
 			t.Errorf("%q: %v", s, got)
 		}
 	}

@@ -3,9 +3,11 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,7 +65,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 
 			Every verb explains itself: fddhdb help VERB. With --json it prints one JSON
 			object, or one a line where there are several; --mode, with every verb, prints
-			tables as csv, markdown or line by line, and JSON as one array. Results go to
+			tables as csv, and JSON as one array. Results go to
 			stdout, errors and remarks to stderr. The exit code is 0 when it is done, 1 when
 			it failed, 2 when the command line was wrong, and 3 when stored data is corrupt.
 
@@ -100,7 +102,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	root.SetFlagErrorFunc(usage.FlagError)
-	help := usage.SetHelp(root, "Flags:", "--mode table, csv, json, jsonl, markdown or line", unknownVerbFor)
+	help := usage.SetHelp(root, "Flags:", "--mode table, csv, json or jsonl", unknownVerbFor)
 	help.ValidArgsFunction = completeVerb
 	root.AddGroup(
 		&cobra.Group{ID: groupItems, Title: "Items in and out:"},
@@ -112,7 +114,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	)
 	root.AddCommand(
 		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e),
-		labelsCommand(e), exportCommand(e),
+		exportCommand(e),
 		trainCommand(e), searchCommand(e), evalCommand(e), encodeCommand(e), encoderCommand(e),
 		updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e),
 		rollbackCommand(e), dropCommand(e),
@@ -139,7 +141,7 @@ func completeVerb(cmd *cobra.Command, args []string, _ string) ([]string, cobra.
 // anything else is a mistake.
 func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error {
 	if o.version {
-		return e.printVersion(false)
+		return (&verb{env: e}).printVersion()
 	}
 	if len(args) == 0 {
 		if o.given(root) {
@@ -160,7 +162,7 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 		if len(args) == 1 {
 			err = shell.New(shellHost{e}, e.Printer, e.stdin, e.signals, o.lines,
 				o.mode).Start(root.Context())
-		} else if verbNamed(root, args[1]) {
+		} else if slices.Contains(shell.VerbNames(root), args[1]) {
 			err = exit.Usagef("the verb comes first: fddhdb %s %s", args[1], first)
 		} else {
 			err = exit.Usagef("fddhdb DIR opens the shell, which does not know what to do with %q: -c 'LINE' runs a line of it", args[1])
@@ -177,15 +179,6 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 		return exit.Usagef("%q is neither a verb nor a database: did you mean %s?", first, verb)
 	}
 	return exit.Usagef("%q is neither a verb nor a database: fddhdb help lists the verbs, of which init creates a database", first)
-}
-
-func verbNamed(root *cobra.Command, name string) bool {
-	for _, verb := range shell.VerbNames(root) {
-		if verb == name {
-			return true
-		}
-	}
-	return false
 }
 
 // An env is the surroundings of a verb. It belongs to the goroutine that runs the verb.
@@ -221,45 +214,21 @@ type versionJSON struct {
 }
 
 func versionCommand(e *env) *cobra.Command {
-	var o common
-	cmd := &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of fddhdb",
-		GroupID: groupOther,
-		Long: usage.Prose(`
-			Version prints what a report of a fault should say: the version of fddhdb, what
-			it was built from and with, and the newest format of databases that it reads.`),
-		Example: usage.Example(`
-			fddhdb version --json`),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return exit.Usagef("version does not know what to do with %q", args[0])
-			}
-			return nil
-		},
-		RunE: func(*cobra.Command, []string) error {
-			return e.printVersion(o.json)
-		},
-	}
-	o.registerJSON(cmd)
-	return cmd
+	v := e.verb(groupOther, "version", "Print the version of fddhdb", `
+		Version prints what a report of a fault should say: the version of fddhdb, what
+		it was built from and with, and the format of databases that it reads.`, `
+		fddhdb version --json`)
+	return v.does(v.printVersion)
 }
 
-func (e *env) printVersion(asJSON bool) error {
-	v := version(debug.ReadBuildInfo())
-	if asJSON {
-		return e.PrintJSON(v)
+func (v *verb) printVersion() error {
+	x, source := version(debug.ReadBuildInfo()), ""
+	if x.Revision != "" {
+		source = fmt.Sprintf("\nsource %s of %s%s", x.Revision, x.Time,
+			map[bool]string{true: ", changed since"}[x.Modified])
 	}
-	e.Printf("fddhdb %s\n", v.Version)
-	if v.Revision != "" {
-		changed := ""
-		if v.Modified {
-			changed = ", changed since"
-		}
-		e.Printf("source %s of %s%s\n", v.Revision, v.Time, changed)
-	}
-	e.Printf("%s %s, kernel %s, database format %d\n", v.Go, v.Platform, v.Kernel, v.Format)
-	return nil
+	return v.tell(x, "fddhdb %s%s\n%s %s, kernel %s, database format %d", x.Version, source, x.Go, x.Platform,
+		x.Kernel, x.Format)
 }
 
 func version(info *debug.BuildInfo, ok bool) versionJSON {
@@ -288,20 +257,16 @@ func version(info *debug.BuildInfo, ok bool) versionJSON {
 
 // verbsElsewhere are names of verbs in other tools.
 var verbsElsewhere = map[string]string{
-	"add": "put", "set": "put", "insert": "put", "upsert": "put", "store": "put",
-	"load": "import", "ingest": "import",
-	"create": "init", "new": "init",
-	"show": "get", "cat": "get", "fetch": "get",
-	"list": "scan", "ls": "scan", "items": "scan",
-	"find": "search", "query": "search", "select": "search", "knn": "search",
-	"remove": "delete", "rm": "delete", "del": "delete",
-	"learn": "train", "fit": "train",
-	"evaluate": "eval", "benchmark": "bench",
-	"dump": "export", "save": "export",
-	"check": "verify", "fsck": "verify",
-	"fix": "repair", "recover": "repair",
-	"vacuum": "compact", "gc": "compact",
-	"info": "stats", "status": "stats",
+	"add": "put", "set": "put", "insert": "put", "upsert": "put", "store": "put", "load": "import",
+	"ingest": "import",
+	"create": "init", "new": "init", "show": "get", "cat": "get", "fetch": "get", "list": "scan",
+	"ls":    "scan",
+	"items": "scan", "find": "search", "query": "search", "select": "search", "knn": "search",
+	"labels": "facets",
+	"remove": "delete", "rm": "delete", "del": "delete", "learn": "train", "fit": "train", "evaluate": "eval",
+	"benchmark": "bench", "dump": "export", "save": "export", "check": "verify", "fsck": "verify",
+	"fix":     "repair",
+	"recover": "repair", "vacuum": "compact", "gc": "compact", "info": "stats", "status": "stats",
 	"tables": "collections",
 }
 

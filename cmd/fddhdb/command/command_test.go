@@ -95,7 +95,6 @@ func TestContract(t *testing.T) {
 		"scan":        "collection json space where limit",
 		"count":       "collection json where",
 		"facets":      "collection json by where limit",
-		"labels":      "collection json where limit rename",
 		"train":       "collection json bits anchors seed start sweeps method gamma features map mu delta rows label-embedding activate",
 		"search":      "collection json space from to text image vectors vector row key code codes k radius where rerank min-similarity include facets after recall explain sheet pictures",
 		"eval":        "collection json space vectors labels truth where top plot",
@@ -119,7 +118,7 @@ func TestContract(t *testing.T) {
 		"backups":     "json",
 		"restore":     "json id before database",
 		"prune":       "json keep dry-run",
-		"alter":       "collection json add-modality add-field index metric space-of",
+		"alter":       "collection json add-modality add-field index metric space-of rename-label",
 		"repair":      "json dry-run",
 		"explore":     "collection json address open pictures",
 	}

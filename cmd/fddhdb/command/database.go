@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,20 +17,10 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// withDB opens the database in dir, runs f and closes it.
-func (e *env) withDB(dir string, f func(d *db.DB) error) error {
-	return e.openAnd(dir, &db.Options{MustExist: true}, f)
-}
-
-// lookAt is withDB for verbs that only read: several may run at a time, also without
-// write permission.
-func (e *env) lookAt(dir string, f func(d *db.DB) error) error {
-	return e.openAnd(dir, &db.Options{ReadOnly: true}, f)
-}
-
+// openAnd opens the database in dir, runs f and closes it.
 func (e *env) openAnd(dir string, options *db.Options, f func(d *db.DB) error) error {
-	if isFile(dir) {
-		return exit.Usagef("not a database: %s is a file; a database is a folder", dir)
+	if err := noFile(dir); err != nil {
+		return err
 	}
 	d, closeDB, err := e.open(dir, options)
 	if err != nil {
@@ -86,30 +75,6 @@ func hasStore(dir string) bool {
 		func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "MANIFEST-") })
 }
 
-// withCollection opens the database in dir, and runs f on the collection and space that
-// the flags name.
-func (e *env) withCollection(dir string, o *common, f func(d *db.DB, c *db.Collection) error) error {
-	return e.withDB(dir, o.inCollection(f))
-}
-
-// lookAtCollection is withCollection for verbs that only read.
-func (e *env) lookAtCollection(dir string, o *common, f func(d *db.DB, c *db.Collection) error) error {
-	return e.lookAt(dir, o.inCollection(f))
-}
-
-func (o *common) inCollection(f func(d *db.DB, c *db.Collection) error) func(d *db.DB) error {
-	return func(d *db.DB) error {
-		c, err := collection(d, o.collection)
-		if err == nil {
-			c, err = o.space.in(c)
-		}
-		if err != nil {
-			return err
-		}
-		return f(d, c)
-	}
-}
-
 // collection returns a collection by name.
 func collection(d *db.DB, name string) (*db.Collection, error) {
 	c, err := d.Collection(name)
@@ -129,8 +94,8 @@ func collection(d *db.DB, name string) (*db.Collection, error) {
 // withNew runs f on the database in dir, and creates it if it is missing. If f fails, a
 // created database is removed again.
 func (e *env) withNew(dir string, f func(d *db.DB) error) (err error) {
-	if isFile(dir) {
-		return exit.Usagef("%s is a file; a database is a folder", dir)
+	if err := noFile(dir); err != nil {
+		return err
 	}
 	d, closeDB, err := e.open(dir, &db.Options{MustExist: true})
 	if err == nil {
@@ -139,17 +104,14 @@ func (e *env) withNew(dir string, f func(d *db.DB) error) (err error) {
 	if !errors.Is(err, db.ErrNotDatabase) {
 		return openError(dir, err)
 	}
-	existed := true
-	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
-		existed = false
-	}
+	_, missing := os.Lstat(dir)
 	// A folder that is not empty may hold a store that has only lost its marker.
-	return e.create(dir, existed, isEmpty(dir), f)
+	return create(dir, missing == nil, isEmpty(dir), f)
 }
 
 // create is withNew for a folder that was no database when it was last checked. existed
 // and empty are from that check.
-func (e *env) create(dir string, existed, empty bool, f func(d *db.DB) error) error {
+func create(dir string, existed, empty bool, f func(d *db.DB) error) error {
 	d, err := db.Open(dir, nil)
 	if err != nil {
 		// It holds something else, or cannot be written to.
@@ -193,11 +155,19 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
+// noFile refuses a path that is no folder.
+func noFile(dir string) error {
+	if isFile(dir) {
+		return exit.Usagef("not a database: %s is a file; a database is a folder", dir)
+	}
+	return nil
+}
+
 // lookQuietly opens the database in dir, if possible, and runs f. It prints no
 // warnings.
 func (e *env) lookQuietly(dir string, f func(d *db.DB)) {
-	quiet := &env{Printer: term.NewPrinter(io.Discard, io.Discard), stdin: e.stdin, session: e.session}
-	_ = quiet.lookAt(dir, func(d *db.DB) error {
+	quiet := &env{Printer: term.NewPrinter(io.Discard, io.Discard), session: e.session}
+	_ = quiet.openAnd(dir, &db.Options{ReadOnly: true}, func(d *db.DB) error {
 		f(d)
 		return nil
 	})
@@ -214,8 +184,8 @@ type session struct {
 
 // openSession opens the database in dir for the session; closeSession ends it.
 func (e *env) openSession(dir string, readOnly bool) error {
-	if isFile(dir) {
-		return exit.Usagef("not a database: %s is a file; a database is a folder", dir)
+	if err := noFile(dir); err != nil {
+		return err
 	}
 	s := &session{dir: dir, readOnly: readOnly}
 	if err := s.open(e); err != nil {
@@ -340,14 +310,4 @@ func (e *env) warnOfLosses(dir string, d *db.DB) {
 	if r.Problem != "" {
 		e.Warnf("warning: %s: whether commits are missing is not known: %s: look whether what was written last is there", dir, r.Problem)
 	}
-}
-
-// acknowledge makes a database forget its missing commits.
-func (e *env) acknowledge(ctx context.Context, dir string) error {
-	d, closeDB, err := e.open(dir, &db.Options{MustExist: true})
-	if err != nil {
-		return openError(dir, err)
-	}
-	_, err = d.AcknowledgeLosses(ctx)
-	return errors.Join(err, closeDB())
 }

@@ -55,9 +55,9 @@ func TestWithNew(t *testing.T) {
 
 // A database that another process has created in the same empty folder meanwhile stays.
 func TestCreateLeavesTheDatabaseOfAnotherProcess(t *testing.T) {
-	e, dir, broken := newTestEnv(), filepath.Join(t.TempDir(), "a.db"), errors.New("broken")
+	dir, broken := filepath.Join(t.TempDir(), "a.db"), errors.New("broken")
 	must(t, "init", dir, "--modality", "image:2") // after the folder was found empty
-	if err := e.create(dir, false, true, func(*db.DB) error { return broken }); !errors.Is(err, broken) {
+	if err := create(dir, false, true, func(*db.DB) error { return broken }); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	if got := must(t, "count", dir); got != "0\n" {

@@ -1,11 +1,11 @@
 // Package command is the command line of fddhdb, with a file for each verb.
 //
-// A verb is a function that makes a cobra.Command over an env. Besides files, a verb
-// touches only its env: tests run verbs in process and read their output. A verb reads
-// its flags, opens a database, calls package db and prints. Code that several verbs
-// share is in the packages beside this one: exit (errors and exit codes), term
-// (printing), outfile and source (files out and in), chart and sheet (figures and
-// pictures), shell and explore. None of them imports a verb.
+// A function declares each verb, with its help and flags, by env.verb. The run of a verb reads its flags,
+// opens a database by verb.look or verb.change, calls package db and prints, by verb.tell or list. verb.go
+// has what all of them share. Besides files, a verb touches only its env: tests run verbs in process and read
+// their output. The packages beside this one are exit (errors and exit codes), term (printing), outfile and
+// source (files out and in), chart and sheet (figures and pictures), shell and explore. None of them imports
+// a verb.
 //
 // One goroutine runs a verb; Signals of package shell ends it.
 //

@@ -18,7 +18,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -111,26 +110,20 @@ func many(t *testing.T, path string, rows int, bad ...int) {
 // idFor returns what identifies an import with these arguments.
 func idFor(t *testing.T, args ...string) importID {
 	t.Helper()
-	e := &env{Printer: term.NewPrinter(io.Discard, io.Discard)}
-	cmd, _, err := rootCommand(e).Find([]string{"import"})
-	if err == nil {
-		err = cmd.ParseFlags(args)
-	}
-	if err != nil {
+	v := (&env{Printer: term.NewPrinter(io.Discard, io.Discard)}).verb("", "import DIR", "", "",
+		"").onCollection()
+	o := newImporting(v)
+	v.f.Var(&o.vectors, "vectors", "")
+	v.f.StringVar(&o.names.Keys, "keys", "", "")
+	v.f.Bool("init", false, "")
+	v.f.String("mode", "", "")
+	v.f.Int("from-row", 0, "")
+	v.f.Var(flags.OnError{Skip: &o.skip}, "on-error", "")
+	if err := errors.Join(v.cmd.ParseFlags(args), o.open()); err != nil {
 		t.Fatal(err)
 	}
-	o := importOptions{vectors: flags.NamedList{Kind: "NAME=FILE"}}
-	for _, a := range args {
-		if name, file, ok := strings.Cut(a, "="); ok && name == "image" {
-			o.vectors.List = append(o.vectors.List, flags.Named{Name: name, Value: file})
-		}
-	}
-	in, err := source.OpenFiles(o.files())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	return idOf(cmd, in, &o)
+	defer o.Close()
+	return o.id
 }
 
 // interrupt leaves an import of rows of many in the state of one that was interrupted after some rows.
@@ -144,17 +137,18 @@ func interrupt(t *testing.T, dir string, id importID, rows int, skipped ...int) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &loader{id: id, o: &importOptions{fromRow: -1}}
-	p := &parts{ctx: context.Background(), l: l, d: d, c: c, b: d.NewBatch()}
+	o := newImporting(newTestEnv().verb("", "import DIR", "", "", ""))
+	o.ctx, o.id, o.parts = context.Background(), id, parts{to: d, into: c, b: d.NewBatch()}
 	for i := range rows {
 		if slices.Contains(skipped, i) {
-			p.skip(fmt.Sprintf("x.npy: row %d, column 0: NaN", i))
-		} else if err := p.put(&db.Item{Vectors: map[string][]float32{"image": {float32(i),
+			o.skipped.Add(i, fmt.Sprintf("x.npy: row %d, column 0: NaN", i))
+			o.row++
+		} else if err := o.put(&db.Item{Vectors: map[string][]float32{"image": {float32(i),
 			0}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(p.commit(true), d.Close()); err != nil {
+	if err := errors.Join(o.commit(true), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

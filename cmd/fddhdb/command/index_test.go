@@ -110,7 +110,7 @@ func TestDamagedIndex(t *testing.T) {
 			}
 			if _, out, _ := do(t, append(search, "--explain")...); !strings.Contains(out,
 				"plan vectors: 2,000 vectors compared") ||
-				!strings.Contains(out, "as the index of e is damaged") {
+				!strings.Contains(out, "as the index of e is damaged or outgrown") {
 				t.Error(out)
 			}
 			if _, out, _ := do(t, append(search, "--explain", "--json")...); !strings.Contains(out,

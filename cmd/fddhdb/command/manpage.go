@@ -65,7 +65,6 @@ func ManPage(w io.Writer) error {
 // environment are the environment variables of fddhdb.
 var environment = [][2]string{
 	{"FDDHDB_HISTORY", "the file of the lines of earlier shells; empty for none. Without it, fddhdb/history in XDG_STATE_HOME, else in the folder of the user's settings"},
-	{"FDDHDB_PAGER, PAGER", "the command that shows long results in the shell; empty for none. Without them less, if it is there"},
 	{"NO_COLOR", "if not empty, nothing is printed in colour"},
 	{"TERM", "dumb: the terminal can neither edit lines nor show colours"},
 	{"AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION",

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -29,12 +28,11 @@ func TestPrintSpaces(t *testing.T) {
     2  standby, was active         1       -  2026-03-01 09:01    32  2,173     20       0        0   1.2 kB
     4  building, 47%               1       1  2026-03-01 09:10    64    500      9       0        0  0 bytes
 
-space 1, checksum 0a1b2c3d, 4 items still to get the code of new labels: fddhdb update
-revision  parent  created           teacher            taught  unlabelled  forgotten  modality  drift
-       1       -  2026-03-01 09:00  training            1,900           0          0  -             -  pinned
-       2       1  2026-03-01 09:05  auto, text            173          73          2  image     0.040
-                                                                                      text      0.010
-       3       2  2026-03-01 09:09  labels have grown     100           0          0  image     0.310  train again, in use, pinned
+space 1, 4 items still to get the code of new labels: fddhdb update
+revision  parent  created           teacher            taught  drift
+       1       -  2026-03-01 09:00  training            1,900      -  pinned
+       2       1  2026-03-01 09:05  auto, text            173  0.040
+       3       2  2026-03-01 09:09  labels have grown     100  0.310  in use, pinned, train again
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -42,25 +40,6 @@ revision  parent  created           teacher            taught  unlabelled  forgo
 	if got, want := printed(func(e *env) { e.printSpaces("main", nil, 0) }),
 		"collection main has no model yet: run fddhdb train\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func TestSpacesInStats(t *testing.T) {
-	s := &db.CollectionStats{Items: 2200,
-		Modalities: []db.ModalityStats{{Modality: db.Modality{Name: "image"}},
-			{Modality: db.Modality{Name: "text"}}}}
-	want := []term.Pair{
-		term.NewPair("space", "1, revision 3"),
-		term.NewPair("learned", "from 2,173 items, 12 pending"),
-		term.NewPair("drift of image", "0.310: train again"),
-		term.NewPair("drift of text", "0.010"),
-		term.NewPair("other spaces", "2, standby, was active; 4, building, 47%"),
-	}
-	spaces := clitest.Spaces()
-	s.Drift = db.Drift{"image": .31, "text": .01}
-	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(term.Pair{},
-		term.Cell{})); diff != "" {
-		t.Error(diff)
 	}
 }
 
@@ -81,7 +60,7 @@ space 1 of collection main is at revision 4 now, in 0.0123 s
 		{db.Update{Space: 2, Revision: 4, Items: 1300, Labelled: 300, Unlabelled: 1000, Revised: true, Lead: "text", Reason: "it is better", Seconds: 1}, `
 space 2 of collection main is at revision 4 now, in 1 s
 300 labelled items have taught their labels
-1,000 items without a known label have taught, led by modality text
+1,000 items without a known label have taught
 why: it is better
 `},
 		{db.Update{Space: 1, Revision: 3, Skipped: 41, Refused: 40, Lead: "text", Reason: "it is worse"}, `
@@ -92,10 +71,10 @@ why: it is worse
 `},
 		{db.Update{Space: 1, Revision: 4, Items: 5, Unlabelled: 5, Revised: true, Grown: []string{"a"}, Recoded: 7, NoDirection: []string{"b", "c\n"}, Seconds: 2}, `
 space 1 of collection main is at revision 4 now, in 2 s
-5 items without a known label have taught, led by each modality itself
+5 items without a known label have taught
 1 label has a direction now: a
 7 items have another code now
-no direction is left for 2 labels: b, c\n; train again, with more bits if there are more labels than bits
+2 labels find no direction left: train again, with more bits if there are more labels than bits
 `},
 	} {
 		got := printed(func(e *env) { e.printUpdate("main", &c.update) })

@@ -143,53 +143,11 @@ func (o *shellOptions) register(root *cobra.Command) {
 	root.Flags().BoolVar(&o.readOnly, "readonly", false, "the shell only looks at the database")
 	root.Flags().BoolVar(&o.version, "version", false, "print the version, as the verb does")
 	root.PersistentFlags().Var(&o.mode, "mode",
-		"print results as table, csv, json, jsonl, markdown or line; with any verb, where --json overrules it")
+		"print results as table, csv, json or jsonl; with any verb, where --json overrules it")
 }
 
 func (o *shellOptions) given(root *cobra.Command) bool {
 	return root.Flags().Changed("command") || o.readOnly
-}
-
-// completionTexts explain how to use the completion script of each shell.
-var completionTexts = map[string]struct{ long, example string }{
-	"bash": {`
-		Bash prints a script that makes bash complete verbs, flags, files, and the names
-		of collections, modalities and labels. It needs the package bash-completion.`, `
-		In this session:
-
-		source <(fddhdb completion bash)
-
-		In all that begin later:
-
-		mkdir -p ~/.local/share/bash-completion/completions
-		fddhdb completion bash > ~/.local/share/bash-completion/completions/fddhdb`},
-	"zsh": {`
-		Zsh prints a script that makes zsh complete verbs, flags, files, and the names of
-		collections, modalities and labels. It needs compinit: "autoload -U compinit;
-		compinit" in ~/.zshrc.`, `
-		In this session:
-
-		source <(fddhdb completion zsh)
-
-		In all that begin later, where ~/.zfunc is in fpath:
-
-		fddhdb completion zsh > ~/.zfunc/_fddhdb`},
-	"fish": {`
-		Fish prints a script that makes fish complete verbs, flags, files, and the names
-		of collections, modalities and labels.`, `
-		In this session:
-
-		fddhdb completion fish | source
-
-		In all that begin later:
-
-		fddhdb completion fish > ~/.config/fish/completions/fddhdb.fish`},
-	"powershell": {`
-		Powershell prints a script that makes PowerShell complete verbs, flags, files,
-		and the names of collections, modalities and labels.`, `
-		In this session; in all that begin later if it stands in your profile:
-
-		fddhdb completion powershell | Out-String | Invoke-Expression`},
 }
 
 // plainLine matches a command line in which bash and zsh evaluate quotes, ~ and
@@ -241,7 +199,7 @@ func completionScript(root *cobra.Command, shell string) (string, error) {
 	return strings.Replace(script.String(), evaluation.theirs, evaluation.ours, 1), err
 }
 
-// addCompletion adds cobra's verb, with texts in the style of the others.
+// addCompletion adds cobra's verb, with our scripts.
 func addCompletion(root *cobra.Command) {
 	root.SetCompletionCommandGroupID(groupOther)
 	root.CompletionOptions.DisableNoDescFlag = true // $FDDHDB_COMPLETION_DESCRIPTIONS does it
@@ -250,8 +208,7 @@ func addCompletion(root *cobra.Command) {
 	if err != nil || verb == root {
 		return
 	}
-	verb.Use = "completion SHELL"
-	verb.DisableFlagsInUseLine = true
+	verb.Use, verb.DisableFlagsInUseLine = "completion SHELL", true
 	verb.Short = "Print what makes a shell complete"
 	verb.Long = usage.Prose(`
 		Completion prints a script for your shell, bash, zsh, fish or powershell. The
@@ -261,28 +218,18 @@ func addCompletion(root *cobra.Command) {
 		source <(fddhdb completion bash)`)
 	var shells []string
 	for _, c := range verb.Commands() {
-		texts, ok := completionTexts[c.Name()]
-		if !ok {
-			continue
-		}
+		shells = append(shells, c.Name())
 		c.RunE = func(c *cobra.Command, _ []string) error {
 			script, err := completionScript(c.Root(), c.Name())
-			if err != nil {
-				return err
+			if err == nil {
+				_, err = io.WriteString(c.OutOrStdout(), script)
 			}
-			_, err = io.WriteString(c.OutOrStdout(), script)
 			return err
 		}
-		c.Short = "Print the script for " + c.Name()
-		c.Long, c.Example = usage.Prose(texts.long), usage.Example(texts.example)
-		shells = append(shells, c.Name())
 	}
 	verb.Args = cobra.ArbitraryArgs
 	verb.RunE = func(_ *cobra.Command, args []string) error {
-		there := strings.Join(shells, ", ")
-		if len(args) == 0 {
-			return exit.Usagef("completion needs the name of a shell: %s", there)
-		}
-		return exit.Usagef("there is no completion for %q: there is %s", args[0], there)
+		return exit.Usagef("completion needs the name of a shell, %s, and not %q", strings.Join(shells, ", "),
+			strings.Join(args, " "))
 	}
 }

@@ -141,30 +141,6 @@ func TestCompletion(t *testing.T) {
 		{"put k --labels label0,lab", "label0,label1 |label0,label2 |label0,label3 "},
 		{"put k --collection hashes --field ", "year="},
 		{"put k --collection hashes --labels ", `"a b" |"it's" `},
-		{`scan --where "label = 'label1`, `"label = 'label1'`},
-		{`scan --where "label IN ('label0', 'label1`, `"label IN ('label0', 'label1'`},
-		{`scan --where "label = `, `"label = 'label0'|"label = 'label1'|"label = 'label2'|"label = 'label3'`},
-		{`scan --where "label IN ('label0', `,
-			`"label IN ('label0', 'label0'|"label IN ('label0', 'label1'|"label IN ('label0', 'label2'|"label IN ('label0', 'label3'`},
-		{`scan --where "label = 'label0' A`, `"label = 'label0' AND `},
-		{`scan --where "NOT has(i`, `"NOT has(image) `},
-		{`scan --where "has(l`, `"has(label) `},
-		{`scan --collection hashes --where "label = 'i`, `"label = 'it''s'`},
-		{`scan --collection hashes --where y`, `"year `},
-		{`scan --collection hashes --where "year `,
-			`"year != |"year < |"year <= |"year = |"year > |"year >= |"year IN (|"year IS NOT NULL |"year IS NULL |"year LIKE '`},
-		{`scan --collection hashes --where "year IS NOT NULL `,
-			`"year IS NOT NULL AND |"year IS NOT NULL OR `},
-		{`scan --collection hashes --where "has(y`, `"has(year) `},
-		{`scan --collection hashes --where "year = 1 `, `"year = 1 AND |"year = 1 OR `},
-		{`scan --collection hashes --where "year IN (1, 2`, ``},
-		{`scan --where "label = 'a, b'"`, ``},
-		{`scan --where "label = 'a, b'`, `"label = 'a, b' AND |"label = 'a, b' OR `},
-		{`scan --where "label = 'a, b' `, `"label = 'a, b' AND |"label = 'a, b' OR `},
-		{`scan "--where=label = 'x = y' `, `"--where=label = 'x = y' AND |"--where=label = 'x = y' OR `},
-		{`scan --where "label = 'x = y' OR label = 'label1`, `"label = 'x = y' OR label = 'label1'`},
-		{`scan --where "label IN ('a (b', 'label1`, `"label IN ('a (b', 'label1'`},
-		{`scan --where "label IN ('label0' `, `"label IN ('label0' ) |"label IN ('label0' , `},
 		{"backup a", "a.db/"},
 		{"restore x a", "a.db/"},
 		{"completion f", "fish "},
@@ -198,7 +174,6 @@ func TestCompletion(t *testing.T) {
 		{"update a.db --teacher", "auto labels modality self :4"},
 		{"count", ":16"},
 		{"search a.db --vectors", ":0"},
-		{"scan a.db --collection hashes --where", "NOT year :6"},
 		{"put a.db k --collection hashes --labels", ":4"}, // a b, and it's
 	} {
 		code, out, _ := do(t, append(strings.Fields("__complete "+c.line), "")...)
@@ -259,7 +234,7 @@ func TestScriptsProposeInertWords(t *testing.T) {
 	}{
 		{[]string{"get", "s.db", ""}, ""}, {[]string{"search", "s.db", "--key", ""}, ""},
 		{[]string{"put", "s.db", "k", "--labels", ""}, ""},
-		{[]string{"labels", "s.db", "--rename", ""}, "="},
+		{[]string{"alter", "s.db", "--rename-label", ""}, "="},
 	} {
 		code, out, _ := do(t, append([]string{"__complete"}, c.line...)...)
 		got := strings.Split(strings.TrimSpace(out), "\n")

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -33,20 +31,18 @@ func TestWhereVerbs(t *testing.T) {
 }
 
 func TestWhereFlag(t *testing.T) {
-	var w whereFlag
-	cmd := &cobra.Command{Use: "verb"}
-	w.register(cmd)
-	if err := cmd.ParseFlags([]string{"--where", " "}); err == nil || w.Given() {
+	v := newTestEnv().verb("", "verb DIR", "", "", "").filtered()
+	if err := v.cmd.ParseFlags([]string{"--where", " "}); err == nil || v.where.Given() {
 		t.Errorf("a blank expression: %v", err)
 	}
-	if err := cmd.ParseFlags([]string{"--where", "a = 1"}); err != nil || !w.Given() || w.Expr != "a = 1" {
-		t.Errorf("%q: %v", w.Expr, err)
+	if err := v.cmd.ParseFlags([]string{"--where", "a = 1"}); err != nil || v.where.Expr != "a = 1" {
+		t.Errorf("%q: %v", v.where.Expr, err)
 	}
-	err := w.wrap(&db.WhereError{Column: 3, Reason: "is wrong"})
+	err := v.worded(&db.WhereError{Column: 3, Reason: "is wrong"})
 	if exit.Code(err) != exit.Usage || err.Error() != "--where: column 3: is wrong" {
 		t.Errorf("%v", err)
 	}
-	if err := w.wrap(context.Canceled); err != context.Canceled {
+	if err := v.worded(context.Canceled); err != context.Canceled {
 		t.Errorf("%v", err)
 	}
 }

@@ -100,8 +100,7 @@ func (s *Server) pictureOf(it *db.Item) url.Values {
 			}
 		}
 	}
-	if file, _ := s.opt.Pictures.Find(it); file != nil { // one that cannot be read is not shown
-		file.Close()
+	if s.opt.Pictures.Find(it) != "" {
 		return url.Values{"file": {"true"}}
 	}
 	return nil
@@ -171,17 +170,15 @@ func (s *Server) mediaOf(ctx context.Context, p *parameters) ([]byte, error) {
 
 // file returns the picture in the file that an item names, nil if there is none.
 func (s *Server) file(it *db.Item) ([]byte, error) {
-	file, err := s.opt.Pictures.Find(it)
-	if err == nil && file != nil {
-		var body []byte
-		if body, err = file.Bytes(); err == nil {
-			return body, nil
-		}
+	name := s.opt.Pictures.Find(it)
+	if name == "" {
+		return nil, nil
 	}
+	body, err := s.opt.Pictures.Read(name)
 	if err != nil {
 		return nil, statusErrorf(http.StatusNotFound, "the picture cannot be read: %v", err)
 	}
-	return nil, nil
+	return body, nil
 }
 
 // pictureForm describes a picture that was sent.

@@ -21,9 +21,6 @@ import (
 // MaxBytes is the size of the largest file that is read.
 const MaxBytes = 32 << 20
 
-// headBytes tell formats apart. So many http.DetectContentType looks at.
-const headBytes = 512
-
 // A Folder has files of pictures. A nil Folder has none.
 type Folder struct {
 	root *os.Root
@@ -37,19 +34,11 @@ func OpenFolder(path string, is func(head []byte) bool) (*Folder, error) {
 		return nil, nil
 	}
 	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, exit.Usagef("--pictures %s: %w", path, unwrapPath(err))
-	}
-	return &Folder{root, is}, nil
-}
-
-// unwrapPath removes the name from an error, as the message has it already.
-func unwrapPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
-		return p.Err
+		return nil, exit.Usagef("--pictures %s: %w", path, p.Err)
 	}
-	return err
+	return &Folder{root, is}, err
 }
 
 // Close closes the folder.
@@ -59,11 +48,11 @@ func (f *Folder) Close() {
 	}
 }
 
-// Find returns the file of an item's picture, or nil if it has none: that which a string field names,
-// the first by name, or the key.
-func (f *Folder) Find(it *db.Item) (*File, error) {
+// Find returns the name of the file of an item's picture, or "" if it has none: that which a string field
+// names, the first by name, or the key.
+func (f *Folder) Find(it *db.Item) string {
 	if f == nil {
-		return nil, nil
+		return ""
 	}
 	var values []string
 	for _, field := range slices.Sorted(maps.Keys(it.Fields)) {
@@ -73,13 +62,12 @@ func (f *Folder) Find(it *db.Item) (*File, error) {
 	}
 	for _, value := range append(values, it.Key) {
 		for _, name := range filesNamed(value) {
-			file, err := f.open(name)
-			if file != nil || err != nil {
-				return file, err
+			if f.isPicture(name) {
+				return name
 			}
 		}
 	}
-	return nil, nil
+	return ""
 }
 
 // filesNamed returns the files below the folder that a value may name: a path, the path
@@ -93,67 +81,42 @@ func filesNamed(value string) (files []string) {
 		value = u.Path
 	}
 	const most = 16 // files to look for
-	value = strings.TrimLeft(path.Clean(strings.ReplaceAll(value, `\`, "/")), "/")
-	for len(files) < most {
+	rest := strings.TrimLeft(path.Clean(strings.ReplaceAll(value, `\`, "/")), "/")
+	for more := true; more && len(files) < most; _, rest, more = strings.Cut(rest, "/") {
 		// A path that is not local names no file below the folder; os.Root would refuse
 		// it, too.
-		if local := filepath.FromSlash(value); filepath.IsLocal(local) && local != "." {
+		if local := filepath.FromSlash(rest); filepath.IsLocal(local) && local != "." {
 			files = append(files, local)
 		}
-		_, rest, more := strings.Cut(value, "/")
-		if !more {
-			break
-		}
-		value = rest
 	}
 	return files
 }
 
-// open opens a file, or returns nil if there is none or it is no picture.
-func (f *Folder) open(name string) (*File, error) {
+func (f *Folder) isPicture(name string) bool {
 	// Opening a pipe could block for ever.
-	info, err := f.root.Stat(name)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, nil
+	if info, err := f.root.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return false
 	}
 	file, err := f.root.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, unwrapPath(err))
+		return false
 	}
-	head := make([]byte, headBytes)
-	n, err := io.ReadFull(file, head)
-	if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
-		err = nil
-	}
-	switch {
-	case err != nil:
-		err = fmt.Errorf("%s: %w", name, unwrapPath(err))
-	case !f.is(head[:n]):
-	case info.Size() > MaxBytes:
-		err = fmt.Errorf("%s has %s, more than %s", name, term.Size(info.Size()), term.Size(MaxBytes))
-	default:
-		return &File{name, file, head[:n]}, nil
-	}
-	_ = file.Close()
-	return nil, err
+	defer file.Close()
+	head := make([]byte, 512)
+	n, _ := io.ReadFull(file, head)
+	return f.is(head[:n])
 }
 
-// A File is a picture below a folder, which is open. Its reader closes it by Bytes or Close.
-type File struct {
-	name string
-	file *os.File
-	head []byte // has been read
-}
-
-// Bytes reads the file, at most MaxBytes of it, and closes it.
-func (f *File) Bytes() ([]byte, error) {
-	defer f.Close()
-	rest, err := io.ReadAll(io.LimitReader(f.file, MaxBytes-int64(len(f.head))))
+// Read returns the bytes of a file that Find has returned, at most MaxBytes of it.
+func (f *Folder) Read(name string) ([]byte, error) {
+	file, err := f.root.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, unwrapPath(err))
+		return nil, err
 	}
-	return append(f.head, rest...), nil
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, MaxBytes+1))
+	if len(data) > MaxBytes {
+		err = fmt.Errorf("%s has more than %s", name, term.Size(MaxBytes))
+	}
+	return data, err
 }
-
-// Close closes the file.
-func (f *File) Close() { _ = f.file.Close() }

@@ -4,7 +4,6 @@
 // It reads items by package db and pictures by package picture, and writes one file. It imports no verb. One
 // goroutine uses a Sheet.
 //
-// Invariants: no picture takes more memory than its limits allow, whatever its bytes (FuzzThumbnail); nothing
-// of an item gets into the HTML unescaped (TestTextIsNoMarkup); the file is whole or missing (the tests of
-// search).
+// Invariants: nothing of an item gets into the HTML unescaped (TestTextIsNoMarkup); the file is whole or
+// missing (the tests of search).
 package sheet

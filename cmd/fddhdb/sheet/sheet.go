@@ -1,7 +1,6 @@
 package sheet
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"encoding/base64"
@@ -10,6 +9,7 @@ import (
 	"html"
 	"maps"
 	"math"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,36 +25,32 @@ import (
 //go:embed sheet.css
 var style string
 
-// maxCards bounds the cards of a sheet.
-const maxCards = 1000
+// Bounds of a sheet, which browsers hold in memory.
+const (
+	maxCards = 1000
+	maxBytes = 64 << 20 // of pictures
+)
 
 // Include is what a hit has to have of its item to be on a sheet.
 const Include = db.IncludeLabels | db.IncludeFields | db.IncludePayload
 
-// A Sheet makes a contact sheet of answers to queries.
+// A Sheet makes a contact sheet of answers to queries. Pictures are in it as they are stored.
 type Sheet struct {
 	c        *db.Collection
 	files    outfile.Set
 	out      *outfile.File
 	pictures *picture.Folder // nil: none
-	queries  int
-	cards    int    // number of cards so far
-	unshown  int    // number of pictures that could not be shown
-	problem  string // error of the first of them
-}
-
-// CheckPath returns an error unless a path ends in .html.
-func CheckPath(path string) error {
-	if !strings.EqualFold(filepath.Ext(path), ".html") {
-		return exit.Usagef("--sheet %s: a .html file is made", path)
-	}
-	return nil
+	cards    int             // number of cards so far
+	bytes    int             // of pictures so far
 }
 
 // New begins a sheet of items of a collection. The caller closes it. folder has files of pictures; "" for
 // none.
 func New(c *db.Collection, path, folder, title string) (*Sheet, error) {
-	pictures, err := picture.OpenFolder(folder, isPicture)
+	if !strings.EqualFold(filepath.Ext(path), ".html") {
+		return nil, exit.Usagef("--sheet %s: a .html file is made", path)
+	}
+	pictures, err := picture.OpenFolder(folder, func(head []byte) bool { return kind(head) != "" })
 	if err != nil {
 		return nil, err
 	}
@@ -89,17 +85,12 @@ func (s *Sheet) Close() {
 	s.pictures.Close()
 }
 
-// Commit gives the sheet its name. It returns a remark about pictures that are not
-// shown, "" for none.
-func (s *Sheet) Commit() (remark string, err error) {
+// Commit gives the sheet its name.
+func (s *Sheet) Commit() error {
 	if err := s.printf("</main>\n</body>\n</html>\n"); err != nil {
-		return "", err
+		return err
 	}
-	if s.unshown > 0 {
-		remark = fmt.Sprintf("%s could not be shown: %s", term.Plural(s.unshown, "picture", "pictures"),
-			s.problem)
-	}
-	return remark, s.files.Commit()
+	return s.files.Commit()
 }
 
 // Add adds a query and its hits, with their items, to the sheet. key is the key of the query if
@@ -109,26 +100,19 @@ func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error
 		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query",
 			term.Thousands(maxCards))
 	}
-	s.queries++
-	s.printf("<section aria-labelledby=\"q%d\">\n<h2 id=\"q%[1]d\">%s</h2>\n", s.queries, title)
+	s.printf("<section>\n<h2>%s</h2>\n", title)
 	if len(hits) == 0 {
 		s.printf("<p>no items</p>\n")
 	}
-	if key == "" && len(hits) == 0 { // no list of nothing
-		return s.printf("</section>\n")
-	}
-	s.printf("<ol>\n")
 	if key != "" {
 		it, err := s.c.Get(ctx, key) // it need not be a hit
 		if errors.Is(err, db.ErrNotFound) {
 			it, err = &db.Item{Key: key, Payload: []byte("deleted meanwhile")}, nil
 		}
-		if err == nil {
-			err = s.card(ctx, it, "query", "the query")
-		}
 		if err != nil {
 			return err
 		}
+		s.card(it, "query", "the query")
 	}
 	for _, h := range hits {
 		var distance, similarity string
@@ -141,77 +125,74 @@ func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error
 		if !math.IsNaN(float64(h.Similarity)) {
 			similarity = "similarity " + term.Similarity(h.Similarity)
 		}
-		if err := s.card(ctx, h.Item, "", distance, similarity); err != nil {
-			return err
-		}
+		s.card(h.Item, "", distance, similarity)
 	}
-	return s.printf("</ol>\n</section>\n")
+	s.printf("</section>\n")
+	return ctx.Err()
 }
 
 // card adds the card of an item, with lines about it.
-func (s *Sheet) card(ctx context.Context, it *db.Item, class string, lines ...string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.printf(`<li><figure class="%s"><div class="box">`, class)
+func (s *Sheet) card(it *db.Item, class string, lines ...string) {
+	s.printf(`<figure class="%s"><div class="box">`, class)
 	data, err := s.picture(it)
-	text, shown := itemText(it), (*thumbnail)(nil)
-	if err == nil && data != nil {
-		shown, err = newThumbnail(data)
+	if s.bytes += len(data); err == nil && s.bytes > maxBytes {
+		err = fmt.Errorf("the sheet has %s of pictures", term.Size(maxBytes))
 	}
-	if err != nil {
-		text = "picture not shown: " + err.Error()
-		if s.unshown++; s.unshown == 1 {
-			s.problem = fmt.Sprintf("that of %s, %v", term.Plain(it.Key), err)
-		}
-	}
-	if shown == nil {
-		s.printf(`<p dir="auto">%s</p>`, text)
-	} else {
-		source := "data:" + shown.kind + ";base64," + base64.StdEncoding.EncodeToString(shown.data)
-		s.printf(`<img src="%s" width="%d" height="%d" style="rotate: %s" alt="picture of %s">`,
-			source, shown.width, shown.height, shown.turn, term.Plain(it.Key))
+	switch {
+	case err != nil:
+		s.printf(`<p>picture not shown: %s</p>`, err.Error())
+	case data == nil:
+		s.printf(`<p dir="auto">%s</p>`, itemText(it))
+	default:
+		s.printf(`<img src="data:%s;base64,%s" alt="picture of %s">`, kind(data),
+			base64.StdEncoding.EncodeToString(data), term.Plain(it.Key))
 	}
 	s.printf(`</div><figcaption><span><bdi>%s</bdi></span>`, term.Plain(it.Key))
-	for _, line := range lines {
+	for _, line := range append(lines, term.Plain(strings.Join(it.Labels, ", "))) {
 		if line != "" {
-			s.printf(`<span>%s</span>`, line)
+			s.printf(`<span><bdi>%s</bdi></span>`, line)
 		}
 	}
-	if len(it.Labels) > 0 {
-		s.printf(`<span class="soft"><bdi>%s</bdi></span>`, term.Plain(strings.Join(it.Labels, ", ")))
+	s.printf("</figcaption></figure>\n")
+}
+
+// kind returns the type of data that begins as a picture, else "".
+func kind(data []byte) string {
+	t := http.DetectContentType(data)
+	if !slices.Contains([]string{"image/png", "image/jpeg", "image/gif"}, t) {
+		return ""
 	}
-	return s.printf("</figcaption></figure></li>\n")
+	return t
 }
 
 // picture returns the bytes of an item's picture, nil if it has none.
 func (s *Sheet) picture(it *db.Item) ([]byte, error) {
-	if isPicture(it.Payload) {
+	if kind(it.Payload) != "" {
 		return it.Payload, nil
 	}
-	file, err := s.pictures.Find(it)
-	if file == nil || err != nil {
-		return nil, err
+	if name := s.pictures.Find(it); name != "" {
+		return s.pictures.Read(name)
 	}
-	return file.Bytes()
+	return nil, nil
 }
 
 // itemText returns the text of a card without a picture.
 func itemText(it *db.Item) string {
 	const most = 300 // characters
-	var lines []string
-	if len(it.Payload) > 0 && utf8.Valid(it.Payload) {
-		for line := range bytes.Lines(it.Payload[:min(len(it.Payload), 4*most)]) {
-			lines = append(lines, term.Plain(strings.ToValidUTF8(string(bytes.TrimSpace(line)), "")))
-		}
-	} else {
+	text := string(it.Payload[:min(len(it.Payload), 4*most)])
+	if text == "" || !utf8.Valid(it.Payload) {
+		text = ""
 		for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
-			lines = append(lines, term.Plain(name+": "+term.Value(it.Fields[name])))
+			text += name + ": " + term.Value(it.Fields[name]) + "\n"
 		}
 	}
-	text := []rune(strings.Join(lines, "\n"))
-	if len(text) > most {
-		return string(text[:most-1]) + "…"
+	var lines []string
+	for line := range strings.Lines(strings.ToValidUTF8(text, "")) {
+		lines = append(lines, term.Plain(strings.TrimSpace(line)))
 	}
-	return string(text)
+	shown := []rune(strings.Join(lines, "\n"))
+	if len(shown) > most {
+		return string(shown[:most-1]) + "…"
+	}
+	return string(shown)
 }

@@ -35,7 +35,7 @@ func TestTextIsNoMarkup(t *testing.T) {
 			s.Add(t.Context(), text, "", nil)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Commit(); err != nil {
+		if err := s.Commit(); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(path)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -203,10 +204,8 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 		return candidates{words: append([]string{"label"}, w.fields(cmd, dir)...)}
 	case "facets":
 		return candidates{words: nextInList(word, append([]string{"label"}, w.fields(cmd, dir)...))}
-	case "rename", "merge":
+	case "rename-label":
 		return candidates{words: suffixed(w.labels(cmd, dir), "=")}
-	case "where":
-		return candidates{words: w.whereCandidates(cmd, dir, word)}
 	case "mode":
 		return candidates{words: term.Modes}
 	}
@@ -426,11 +425,8 @@ func matching(words []string, prefix string) []string {
 	return out
 }
 
-// unfinished reports whether a completed word goes on: a path, a value after =, an
-// expression.
-func unfinished(w string) bool {
-	return w != "" && strings.IndexByte("=/(' ", w[len(w)-1]) >= 0
-}
+// unfinished reports whether a completed word goes on: a path, or a value after =.
+func unfinished(w string) bool { return strings.HasSuffix(w, "=") || strings.HasSuffix(w, "/") }
 
 // RegisterCompletions registers the completions of a command line with cobra. cobra
 // never forgets them, so this is not for lines of a shell.
@@ -452,7 +448,7 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 				databases = append(databases, strings.TrimSuffix(path, "/"))
 			}
 		}
-		return candidates{words: databases, files: true}.forCobra(word, false)
+		return candidates{words: databases, files: true}.forCobra(word)
 	}
 	for _, c := range root.Commands() {
 		if c.ValidArgsFunction == nil {
@@ -462,7 +458,7 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 				if len(args) > 0 {
 					dir = args[0]
 				}
-				return w.argumentCandidates(c, dir, args, word).forCobra(word, false)
+				return w.argumentCandidates(c, dir, args, word).forCobra(word)
 			}
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -472,18 +468,15 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 				if len(args) > 0 {
 					dir = args[0]
 				}
-				return w.valueCandidates(c, dir, f.Name, word).forCobra(word, f.Name == "where")
+				return w.valueCandidates(c, dir, f.Name, word).forCobra(word)
 			})
 		})
 	}
 }
 
-// forCobra returns the inert candidates, for the scripts of bash, zsh, fish and PowerShell. A name with a
-// blank at its end is left out, as cobra drops the blank; in an expression a word with one goes on.
-func (c candidates) forCobra(word string, expression bool) ([]string, cobra.ShellCompDirective) {
-	words := slices.DeleteFunc(matching(c.words, word), func(w string) bool {
-		return !inert(w) || !expression && strings.HasSuffix(w, " ")
-	})
+// forCobra returns the inert candidates, for the scripts of bash, zsh, fish and PowerShell.
+func (c candidates) forCobra(word string) ([]string, cobra.ShellCompDirective) {
+	words := slices.DeleteFunc(matching(c.words, word), func(w string) bool { return !inert(w) })
 	switch {
 	case c.files:
 		return words, cobra.ShellCompDirectiveDefault
@@ -499,9 +492,9 @@ func (c candidates) forCobra(word string, expression bool) ([]string, cobra.Shel
 // quotes, to a terminal and to fddhdb. The scripts insert without quotes what candidates
 // have in common, and keys, labels and names of files can come from a stranger. At the
 // start of a word fddhdb takes - for a flag, zsh = for a path, fish % for a process and
-// PowerShell @ for an array. Blanks at the end do not matter, as cobra drops them.
+// PowerShell @ for an array.
 func inert(word string) bool {
-	for i, c := range strings.TrimRight(word, " ") {
+	for i, c := range word {
 		switch {
 		case unicode.IsLetter(c), unicode.IsDigit(c), strings.ContainsRune("_./", c), string(c) == moreKeys:
 		case i > 0 && strings.ContainsRune("-,:@%+=", c):
@@ -512,132 +505,21 @@ func inert(word string) bool {
 	return true
 }
 
-// comparisons are the operators of an expression that precede a value.
-var comparisons = []string{"=", "!=", "<", "<=", ">", ">="}
-
-// whereCandidates completes the last word of an expression of --where by the words
-// before it: a name, an operator, a label, or a word that joins comparisons.
-func (w completer) whereCandidates(cmd *cobra.Command, dir, expr string) []string {
-	words, typed := cutWhere(expr)
-	head := expr[:typed]
-	if operand, ok := comparedTo(words); ok {
-		if !strings.EqualFold(operand, "label") {
-			return nil
-		}
-		var values []string
-		for _, l := range w.labels(cmd, dir) {
-			values = append(values, "'"+strings.ReplaceAll(l, "'", "''")+"'")
-		}
-		return prefixed(head, values)
-	}
-	_, inList := comparedTo(words[:max(0, len(words)-1)])
-	switch last := fromEnd(words, 1); {
-	case inList && isAny(fromEnd(words, 2), "(", ","):
-		return prefixed(head, []string{", ", ") "})
-	case last == "(" && strings.EqualFold(fromEnd(words, 2), "has"):
-		return prefixed(head, suffixed(slices.Concat(w.modalities(cmd, dir), w.fields(cmd, dir),
-			[]string{"label"}), ") "))
-	case last == "", last == "(", isAny(last, "AND", "OR", "NOT"):
-		return prefixed(head, append([]string{"label = '", "has(", "NOT "},
-			suffixed(w.fields(cmd, dir), " ")...))
-	case isAny(last, "LIKE"):
-		return prefixed(head, []string{"'"})
-	case isAny(last, "IS"):
-		return prefixed(head, []string{"NULL ", "NOT NULL "})
-	// a test ends here
-	case last == ")", last[0] == '\'', isAny(last, "NULL"), slices.Contains(comparisons, fromEnd(words, 2)):
-		if strings.HasSuffix(head, last) {
-			head += " "
-		}
-		return prefixed(head, []string{"AND ", "OR "})
-	case isAny(last, "label"):
-		return prefixed(head, append(suffixed(comparisons, " "), "IN ("))
-	case slices.Contains(w.fields(cmd, dir), strings.Trim(last, `"`)):
-		return prefixed(head, append(suffixed(comparisons, " "), "IN (", "LIKE '", "IS NULL ",
-			"IS NOT NULL "))
-	}
-	return nil
-}
+var (
+	// labelTest matches what an expression of --where compares labels with: one text, or a list.
+	labelTest  = regexp.MustCompile(`(?i)\blabel\s*(?:!?=|\bIN\s*\()\s*((?:'(?:[^']|'')*'[\s,]*)+)`)
+	quotedText = regexp.MustCompile(`'((?:[^']|'')*)'`)
+)
 
 // LabelsIn returns the labels that an expression compares with, each once, in their
 // order.
-func LabelsIn(expr string) []string {
-	var labels []string
-	words, _ := cutWhere(expr)
-	for i, w := range words {
-		if w[0] != '\'' {
-			continue
-		}
-		if operand, ok := comparedTo(words[:i]); ok && isAny(operand, "label") {
-			label := strings.ReplaceAll(w[1:len(w)-1], "''", "'")
-			if !slices.Contains(labels, label) {
+func LabelsIn(expr string) (labels []string) {
+	for _, test := range labelTest.FindAllStringSubmatch(expr, -1) {
+		for _, text := range quotedText.FindAllStringSubmatch(test[1], -1) {
+			if label := strings.ReplaceAll(text[1], "''", "'"); !slices.Contains(labels, label) {
 				labels = append(labels, label)
 			}
 		}
 	}
 	return labels
-}
-
-// comparedTo returns the name with which a value after these words is compared. ok is
-// false if this is no place for a value: after NAME and an operator, or in the list
-// after NAME IN.
-func comparedTo(words []string) (name string, ok bool) {
-	if slices.Contains(comparisons, fromEnd(words, 1)) {
-		return fromEnd(words, 2), true
-	}
-	for fromEnd(words, 1) == "," {
-		words = words[:max(0, len(words)-2)] // with the value before it
-	}
-	return fromEnd(words, 3), fromEnd(words, 1) == "(" && isAny(fromEnd(words, 2), "IN")
-}
-
-// cutWhere cuts an expression into names, numbers, operators, and strings with their
-// quotes. It leaves out a last word that can go on: a name or number at the very end,
-// or an open string. typed is the byte at which that word begins, or the end.
-func cutWhere(expr string) (words []string, typed int) {
-	const blanks, symbols = " \t\r\n", "=!<>(),"
-	for i := 0; i < len(expr); {
-		from := i
-		switch c := expr[i]; {
-		case strings.IndexByte(blanks, c) >= 0:
-			i++
-			continue
-		case c == '\'' || c == '"':
-			for i++; i < len(expr) && (expr[i] != c || i+1 < len(expr) && expr[i+1] == c); i++ {
-				if expr[i] == c {
-					i++ // a doubled quote inside the string
-				}
-			}
-			if i == len(expr) {
-				return words, from
-			}
-			i++
-		case strings.IndexByte(symbols, c) >= 0:
-			i++
-			if strings.IndexByte("!<>", c) >= 0 && strings.HasPrefix(expr[i:], "=") {
-				i++
-			}
-		default:
-			n := strings.IndexAny(expr[i:], blanks+symbols+`'"`)
-			if n < 0 {
-				return words, from
-			}
-			i += n
-		}
-		words = append(words, expr[from:i])
-	}
-	return words, len(expr)
-}
-
-// fromEnd returns the n-th word from the end, "" if there are fewer.
-func fromEnd(words []string, n int) string {
-	if len(words) < n {
-		return ""
-	}
-	return words[len(words)-n]
-}
-
-// isAny reports whether a word is one of some keywords, in any case.
-func isAny(word string, keywords ...string) bool {
-	return slices.ContainsFunc(keywords, func(k string) bool { return strings.EqualFold(k, word) })
 }

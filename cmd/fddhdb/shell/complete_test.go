@@ -90,49 +90,13 @@ func TestCompleteKeys(t *testing.T) {
 	}
 }
 
-// wherePieces are the pieces of lines of FuzzCompleteWhere.
-var wherePieces = []string{" ", "label", "year", "caption", "has", "AND", "OR", "NOT", "IN", "=", "!=", "<",
-	">=", "(", ")", ",", "'", "''", `"`, "a, b", "x = y",
-	"it's", "image", "17", "-1.5", "label = '", " IN (", "') AND ", "\\", "\n", "é", "#", "--where ", "scan "}
-
-// FuzzCompleteWhere completes expressions of quotes, commas, operators and words; each
-// byte selects a piece. In the shell and elsewhere, a candidate begins with the
-// expression.
-func FuzzCompleteWhere(f *testing.F) {
-	s := newTestShell(f)
-	seed := func(pieces ...string) {
-		var picks []byte
-		for _, p := range pieces {
-			picks = append(picks, byte(slices.Index(wherePieces, p)))
+func TestLabelsIn(t *testing.T) {
+	for expr, want := range map[string][]string{
+		"label = 'a'": {"a"}, "year = 2020": nil, "LABEL != 'it''s' OR label='a, b' AND label = 'a, b'": {"it's", "a, b"},
+		"label IN ('x', 'y') OR title = 'z'": {"x", "y"}, "has(label)": nil, "label = 'open": nil,
+	} {
+		if got := LabelsIn(expr); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", expr, got, want)
 		}
-		f.Add(picks)
 	}
-	seed("label", " ", "=", " ", "'", "a, b", "'")
-	seed("caption", "=", "'", "x = y", "'", " ")
-	seed("label", " IN (", "'", "a, b", "'", ",", "'", "it's")
-	seed("NOT", " ", "has", "(", "image", ")", " ", "OR", " ", "year", ">=", "17", " ")
-	f.Fuzz(func(t *testing.T, picks []byte) {
-		if len(picks) > 200 {
-			return
-		}
-		var b strings.Builder
-		for _, p := range picks {
-			b.WriteString(wherePieces[int(p)%len(wherePieces)])
-		}
-		expr := b.String()
-		cmd, _, err := s.root().Find([]string{"scan"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range s.completer().whereCandidates(cmd, s.host.Dir(), expr) {
-			_, typed := cutWhere(expr)
-			if !strings.HasPrefix(w, expr[:typed]) || len(w) == typed {
-				t.Fatalf("%q: candidate %q", expr, w)
-			}
-		}
-		for _, line := range []string{"scan --where " + expr, "scan --where " + QuoteWord(expr),
-			`scan --where "` + expr, "scan --where='" + expr} {
-			checkCompletion(t, s, line, len([]rune(line)))
-		}
-	})
 }

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
-	"syscall"
 
 	"github.com/peterh/liner"
 
@@ -21,12 +19,9 @@ import (
 // A dialogue reads lines from a terminal.
 type dialogue struct {
 	out    *os.File
-	editor *liner.State               // nil if the terminal cannot edit
-	plain  *bufio.Reader              // reads lines without an editor
-	cooked liner.ModeApplier          // restores the terminal as it was found
-	raw    liner.ModeApplier          // sets the terminal as the editor needs it
-	pager  atomic.Pointer[os.Process] // process of the pager that has the terminal; nil: none
-	ending atomic.Bool                // pagers are asked to end
+	editor *liner.State      // nil if the terminal cannot edit
+	plain  *bufio.Reader     // reads lines without an editor
+	cooked liner.ModeApplier // restores the terminal as it was found
 }
 
 // errDropped says that the user has dropped the line.
@@ -40,9 +35,6 @@ func (s *Shell) interact(ctx context.Context) error {
 	// the database.
 	signals := s.signals
 	defer signals.begin(s.terminal)()
-	if s.terminal.editor != nil {
-		s.pager = pagerCommand()
-	}
 	s.greet()
 	for !s.quit {
 		line, err := s.ask(ctx, signals.prompt)
@@ -137,9 +129,6 @@ func (s *Shell) newDialogue() *dialogue {
 		return t
 	}
 	t.editor = liner.NewLiner()
-	if t.raw, err = liner.TerminalMode(); err != nil {
-		t.raw = t.cooked
-	}
 	t.editor.SetCtrlCAborts(true)
 	t.editor.SetMultiLineMode(true)
 	t.editor.SetTabCompletionStyle(liner.TabPrints)
@@ -155,7 +144,7 @@ func (s *Shell) newDialogue() *dialogue {
 
 // doWithoutEditor reads lines from stdin from now on.
 func (t *dialogue) doWithoutEditor(stdin io.Reader) {
-	t.lend()
+	_ = t.cooked.ApplyMode()
 	t.editor, t.plain = nil, bufio.NewReader(stdin)
 }
 
@@ -165,44 +154,8 @@ func (t *dialogue) close() {
 	}
 }
 
-// lend restores the terminal for another program.
-func (t *dialogue) lend() {
-	if t.editor != nil {
-		_ = t.cooked.ApplyMode()
-	}
-}
-
-func (t *dialogue) takeBack() {
-	if t.editor != nil {
-		_ = t.raw.ApplyMode()
-	}
-}
-
-// pages reports whether a pager has the terminal.
-func (t *dialogue) pages() bool { return t.pager.Load() != nil }
-
-// hasPager notes that a pager has the terminal. A signal may have come since its process
-// has started: then nobody else would end it.
-func (t *dialogue) hasPager(p *os.Process) {
-	t.pager.Store(p)
-	if t.ending.Load() {
-		t.endPager()
-	}
-}
-
-// endPager asks the pager to end, if there is one or as soon as there is one.
-func (t *dialogue) endPager() {
-	t.ending.Store(true)
-	if p := t.pager.Load(); p != nil && p.Signal(syscall.SIGTERM) != nil {
-		_ = p.Kill() // on systems without such signals
-	}
-}
-
 // abandon restores the terminal, whatever is running.
 func (t *dialogue) abandon() {
-	if p := t.pager.Load(); p != nil {
-		_ = p.Kill()
-	}
 	if t.cooked != nil {
 		_ = t.cooked.ApplyMode()
 	}

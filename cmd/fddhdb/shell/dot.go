@@ -54,9 +54,6 @@ func DotCommands() []dotCommand {
 			run: setOnce, file: true},
 		{Name: ".output", Args: "[FILE]", most: 1,
 			Short: "write the results of all lines to a file, or no longer", run: setOutput, file: true},
-		{Name: ".pager", Args: "[on|off|COMMAND]", most: 1,
-			Short: "show long results by a command, such as 'less -S'",
-			run:   setPager, words: oneOf(onOff...)},
 		{Name: ".quit", Short: "leave the shell", run: quit},
 		{Name: ".read", Args: "FILE", most: 1, Short: "run the lines of a file, up to the first error",
 			run: readScript, file: true},
@@ -192,26 +189,6 @@ func setOutput(s *Shell, _ context.Context, args []string) error {
 	return s.redirect(strings.Join(args, ""))
 }
 
-func setPager(s *Shell, _ context.Context, args []string) error {
-	switch {
-	case len(args) == 0:
-		name := "off"
-		if len(s.pager) > 0 {
-			name = strings.Join(s.pager, " ")
-		}
-		return s.print(func() { fmt.Fprintln(s.out.Stdout, name) })
-	case args[0] == "off":
-		s.pager = nil
-	case args[0] == "on":
-		if s.pager = pagerCommand(); len(s.pager) == 0 {
-			return exit.Usagef("there is no less, nor does PAGER name another command: .pager COMMAND does")
-		}
-	default:
-		s.pager = pagerWords(args[0])
-	}
-	return nil
-}
-
 // maxNested bounds the nesting of .read: files that read each other would never end.
 const maxNested = 20
 
@@ -247,12 +224,9 @@ func useCollection(s *Shell, _ context.Context, args []string) error {
 }
 
 func showSettings(s *Shell, _ context.Context, _ []string) error {
-	output, pager := "standard output", "off"
+	output := "standard output"
 	if s.output != nil {
 		output = s.output.path
-	}
-	if len(s.pager) > 0 {
-		pager = strings.Join(s.pager, " ")
 	}
 	name := map[bool]string{true: "on", false: "off"}
 	database := s.host.Dir()
@@ -263,7 +237,7 @@ func showSettings(s *Shell, _ context.Context, _ []string) error {
 		for _, p := range [][2]string{
 			{"database", database}, {"collection", s.collection}, {"mode", string(s.mode)},
 			{"output", output},
-			{"timer", name[s.timer]}, {"echo", name[s.echo]}, {"pager", pager},
+			{"timer", name[s.timer]}, {"echo", name[s.echo]},
 			{"history", term.OrDash(s.historyPath())},
 		} {
 			fmt.Fprintf(s.out.Stdout, "%-10s  %s\n", p[0], p[1])

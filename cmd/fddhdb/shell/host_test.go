@@ -97,7 +97,7 @@ func newTestShell(t testing.TB) *Shell {
 func testDialogue(t *testing.T) (*Shell, *bytes.Buffer) {
 	t.Helper()
 	s := newTestShell(t)
-	s.terminal = &dialogue{out: os.Stdout, cooked: &testTerminal{}, raw: &testTerminal{}}
+	s.terminal = &dialogue{out: os.Stdout, cooked: &testTerminal{}}
 	var remarks bytes.Buffer
 	s.out.Stderr = &remarks
 	return s, &remarks

@@ -3,8 +3,6 @@ package shell
 import (
 	"bufio"
 	"context"
-	"errors"
-	"fmt"
 	"os"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
@@ -89,21 +87,8 @@ func (s *Shell) withOutput(ctx context.Context, f func(context.Context) error) (
 	case s.output != nil:
 		defer e.RedirectToFile(bufio.NewWriter(s.output.f))()
 		return f(ctx)
-	case s.terminal == nil || len(s.pager) == 0:
-		return f(ctx)
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	p := s.newPager(ctx, stop)
-	defer e.RedirectToPager(p, p.sideways)()
-	err = f(ctx)
-	if ended := p.end(); err == nil && ended != nil && !p.left && ctx.Err() == nil {
-		err = fmt.Errorf("%s: %w", s.pager[0], ended)
-	}
-	if p.left && errors.Is(err, context.Canceled) {
-		err = nil // the user has left the pager
-	}
-	return err
+	return f(ctx)
 }
 
 // print runs f, which writes to the printer, with its output redirected.

@@ -54,10 +54,9 @@ type Shell struct {
 
 	// Settings that commands change.
 	mode       term.Mode
-	collection string   // default of --collection
-	timer      bool     // print the time of each line
-	echo       bool     // print each line before it runs
-	pager      []string // words of the command; none: no pager
+	collection string // default of --collection
+	timer      bool   // print the time of each line
+	echo       bool   // print each line before it runs
 
 	output *redirection // of .output; nil: none
 	once   *onceFile    // of .once; nil: none
@@ -279,17 +278,15 @@ func (s *Shell) echoed(line string) error {
 
 // runVerb runs a verb. A line that begins with fddhdb is a command line with DIR.
 func (s *Shell) runVerb(ctx context.Context, args []string) error {
-	var took time.Duration // without the time that the user reads in a pager
+	start := time.Now()
 	err := s.withOutput(ctx, func(ctx context.Context) error {
-		start := time.Now()
-		defer func() { took = time.Since(start) }()
 		if args[0] == "fddhdb" {
 			return s.host.Execute(ctx, s.host.Root(term.ModeTable), args[1:])
 		}
 		return s.host.Execute(ctx, s.root(), args)
 	})
 	if s.timer && err == nil {
-		s.out.Notef("took %s", took.Round(time.Microsecond))
+		s.out.Notef("took %s", time.Since(start).Round(time.Microsecond))
 	}
 	return err
 }

@@ -29,7 +29,7 @@ const (
 // Signals ends work when a signal asks for it. The first signal ends the context of the
 // work. If the work has not stopped after the grace period, or when a second signal
 // comes, the process ends at once. So work cannot hold the process, even if it waits
-// for a file, a pager or a library without contexts.
+// for a file or a library without contexts.
 //
 // In a dialogue an interrupt is for the running line, or else for the prompt. Other
 // signals are always for the process.
@@ -101,20 +101,14 @@ func (s *Signals) take(sig os.Signal) {
 		case s.prompt <- struct{}{}:
 		default:
 		}
-	case interrupt && s.line != nil && s.dialogue.pages():
-		s.line() // the pager has the key, too, and the user leaves it at will
 	case interrupt && s.asked == sig && s.now().Sub(s.askedAt) < sameKey:
 	case s.asked != nil:
 		s.die("", 128+signalNumber(sig))
 	default:
 		s.asked, s.askedAt, s.deadline = sig, s.now(), s.after(grace)
-		switch {
-		case interrupt:
+		if interrupt {
 			s.line()
-		case s.dialogue != nil:
-			s.dialogue.endPager()
-			fallthrough
-		default:
+		} else {
 			s.end()
 		}
 	}
@@ -126,10 +120,6 @@ func (s *Signals) late(deadline <-chan time.Time) {
 	defer s.mu.Unlock()
 	if deadline != s.deadline {
 		return // it has stopped just now
-	}
-	if s.line != nil && s.asked == os.Interrupt && s.dialogue.pages() {
-		s.asked, s.deadline = nil, nil // the line waits for the user, who reads in the pager
-		return
 	}
 	s.die(fmt.Sprintf("this has not stopped within %v of the signal (%v), and is ended as in a crash: what a database has acknowledged is kept, "+
 		"and its next opening recovers it; of files that were being written, some that end in .tmp may be left", grace, s.asked), exit.Failed)

@@ -3,17 +3,16 @@ package term
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -28,23 +27,23 @@ type Printer struct {
 	Stdout *bufio.Writer // flushed at the end, and before writing to stderr; Plain where people see it
 	Stderr io.Writer     // Plain
 	colour bool          // stdout is a terminal with colours
-	Charts bool          // stdout is a terminal with block characters
 
-	terminal *os.File    // terminal that shows results; nil: none
-	beneath  io.Writer   // of Stdout: takes colours
-	remarks  io.Writer   // of Stderr: takes colours and progress
-	sideways func() bool // reports whether lines wider than the terminal can be shown; nil: they cannot
+	terminal *os.File  // terminal that shows results; nil: none
+	beneath  io.Writer // of Stdout: takes colours
+	remarks  io.Writer // of Stderr: takes colours and progress
+	bar      *Progress // nil if stderr is no terminal: a log should have no bars
 
 	layout layout // of the running verb
-	// a pager has the terminal, so no progress is shown; Progress reads it from other goroutines
-	Paging atomic.Bool
 }
 
 // NewPrinter prints results to stdout and remarks to stderr.
 func NewPrinter(stdout, stderr io.Writer) *Printer {
 	p := &Printer{
 		Stdout: bufio.NewWriter(stdout), Stderr: &plainWriter{to: stderr}, beneath: stdout, remarks: stderr,
-		colour: inColour(stdout), Charts: showsBlocks(stdout), terminal: File(stdout),
+		colour: inColour(stdout), terminal: File(stdout),
+	}
+	if f := File(stderr); f != nil {
+		p.bar = NewProgress(f)
 	}
 	if p.terminal != nil {
 		p.Stdout = bufio.NewWriter(&plainWriter{to: stdout})
@@ -52,14 +51,17 @@ func NewPrinter(stdout, stderr io.Writer) *Printer {
 	return p
 }
 
+// Progress returns the bar of the running verb, which is gone as soon as anything is printed.
+func (p *Printer) Progress() *Progress { return p.bar }
+
 // A layout is how the running verb prints its results.
 type layout struct {
-	mode   Mode
-	colour bool          // headings are coloured
-	charts bool          // small charts stand beside numbers
-	tables int           // number of tables so far
-	prose  bytes.Buffer  // in csv: text outside of tables, printed only if there is no table
-	json   *jsonDocument // in json: what Stdout writes to
+	mode    Mode
+	colour  bool         // headings are coloured
+	tables  int          // number of tables so far
+	prose   bytes.Buffer // in csv: text outside of tables, printed only if there is no table
+	array   bool         // in json: the objects are elements of one array
+	objects int          // in json: number of them so far
 }
 
 // Scope runs f, which prints the output of one verb, and completes that output.
@@ -77,7 +79,7 @@ func (p *Printer) Scope(f func() error) error {
 
 // BeginOutput sets the mode for cmd; --json overrules it.
 func (p *Printer) BeginOutput(cmd *cobra.Command, mode Mode) error {
-	p.layout = layout{mode: mode, colour: p.colour, charts: p.Charts && mode == ModeTable}
+	p.layout = layout{mode: mode, colour: p.colour, array: cmd.Annotations[objectsPerLine] != ""}
 	asJSON := cmd.Flags().Lookup("json")
 	switch {
 	case asJSON == nil:
@@ -88,55 +90,30 @@ func (p *Printer) BeginOutput(cmd *cobra.Command, mode Mode) error {
 	case mode != ModeJSON && mode != ModeJSONL:
 		return nil
 	}
-	if mode == ModeJSON {
-		p.layout.json = &jsonDocument{out: p.Stdout, array: cmd.Annotations[objectsPerLine] != ""}
-		p.Stdout = bufio.NewWriter(p.layout.json)
-	}
 	return asJSON.Value.Set("true")
 }
 
 // endOutput prints the end of a document of the mode. ok says that the verb has
 // succeeded.
 func (p *Printer) endOutput(ok bool) error {
+	p.bar.End()
 	l := &p.layout
-	if l.tables == 0 {
+	switch {
+	case l.tables == 0 && l.prose.Len() > 0:
 		p.Stdout.Write(l.prose.Bytes())
-	}
-	l.prose.Reset()
-	if d := l.json; d != nil {
-		err := p.Stdout.Flush()
-		p.Stdout, l.json = d.out, nil
-		d.end(ok)
-		if err != nil {
-			return err
-		}
+	case l.mode == ModeJSON && l.array && l.objects > 0:
+		p.Stdout.WriteString("\n]\n")
+	case l.mode == ModeJSON && l.array && ok:
+		p.Stdout.WriteString("[]\n")
 	}
 	return p.Stdout.Flush()
 }
 
-// RedirectToFile sends results to a file until back is called, without colours and charts.
+// RedirectToFile sends results to a file until back is called, without colours.
 func (p *Printer) RedirectToFile(to *bufio.Writer) (back func()) {
-	return p.redirect(to, nil, nil)
-}
-
-// RedirectToPager sends results to a pager in front of the terminal until back is
-// called. sideways is asked before lines that are wider than the terminal: it reports
-// whether the pager shows them without wrapping.
-func (p *Printer) RedirectToPager(to io.Writer, sideways func() bool) (back func()) {
-	return p.redirect(bufio.NewWriter(&plainWriter{to: to}), to, sideways)
-}
-
-// redirect sends results to a writer. beneath is what it writes to if people see it.
-func (p *Printer) redirect(to *bufio.Writer, beneath io.Writer, sideways func() bool) (back func()) {
-	stdout, under, colour, charts, terminal := p.Stdout, p.beneath, p.colour, p.Charts, p.terminal
-	p.Stdout, p.beneath, p.sideways = to, beneath, sideways
-	if beneath == nil {
-		p.colour, p.Charts, p.terminal = false, false, nil
-	}
-	return func() {
-		p.Stdout, p.beneath, p.colour, p.Charts, p.terminal, p.sideways = stdout, under, colour, charts,
-			terminal, nil
-	}
+	stdout, under, colour, terminal := p.Stdout, p.beneath, p.colour, p.terminal
+	p.Stdout, p.beneath, p.colour, p.terminal = to, nil, false, nil
+	return func() { p.Stdout, p.beneath, p.colour, p.terminal = stdout, under, colour, terminal }
 }
 
 // terminalWidth returns the width of the terminal that shows results, 0 if none does.
@@ -151,20 +128,12 @@ func (p *Printer) terminalWidth() int {
 	return columns
 }
 
-// showsWide reports whether lines wider than the terminal can be shown.
-func (p *Printer) showsWide() bool { return p.sideways != nil && p.sideways() }
-
-// Flat reports whether everything goes into one table, without headings between.
-func (p *Printer) Flat() bool {
-	m := p.layout.mode
-	return m == ModeCSV || m == ModeMarkdown || m == ModeLine
-}
-
-// ChartsShown reports whether small charts stand beside numbers.
-func (p *Printer) ChartsShown() bool { return p.layout.charts }
+// Flat reports whether everything goes into one table, without sentences between.
+func (p *Printer) Flat() bool { return p.layout.mode == ModeCSV }
 
 // Printf writes sentences to the output. In csv they are left out if there is a table.
 func (p *Printer) Printf(format string, args ...any) {
+	p.bar.End()
 	if p.layout.mode == ModeCSV {
 		fmt.Fprintf(&p.layout.prose, format, args...)
 		return
@@ -172,17 +141,47 @@ func (p *Printer) Printf(format string, args ...any) {
 	fmt.Fprintf(p.Stdout, format, args...)
 }
 
-// LeavesOutSentences reports whether what Printf writes beside a table is left out.
-func (p *Printer) LeavesOutSentences() bool { return p.layout.mode == ModeCSV }
-
-// PrintJSON writes one object on a line; in ModeJSON that lays it out on several.
+// PrintJSON writes one object on a line. In ModeJSON it lays the object out on several, but an array of plain
+// values, such as a vector, on one.
 func (p *Printer) PrintJSON(v any) error {
 	line, err := JSON(v)
-	if err == nil {
-		_, err = p.Stdout.Write(append(line, '\n'))
+	if err != nil {
+		return err
 	}
-	return err
+	p.bar.End()
+	l := &p.layout
+	if l.mode != ModeJSON {
+		_, err = p.Stdout.Write(append(line, '\n'))
+		return err
+	}
+	indent := ""
+	if l.array {
+		indent = "  "
+		p.Stdout.WriteString([]string{"[\n  ", ",\n  "}[min(l.objects, 1)])
+	}
+	l.objects++
+	var out bytes.Buffer
+	if err := json.Indent(&out, line, indent, "  "); err != nil {
+		return err
+	}
+	// An end of a line is never within a string.
+	plain := plainArray.ReplaceAllFunc(out.Bytes(), func(b []byte) []byte {
+		return lineEnd.ReplaceAll(commaEnd.ReplaceAll(b, []byte(", ")), nil)
+	})
+	if !l.array {
+		plain = append(plain, '\n')
+	}
+	if _, err := p.Stdout.Write(plain); err != nil {
+		return err
+	}
+	return p.Stdout.Flush()
 }
+
+var (
+	plainArray = regexp.MustCompile(`\[\n(?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*\]`)
+	commaEnd   = regexp.MustCompile(`,\n *`)
+	lineEnd    = regexp.MustCompile(`\n *`)
+)
 
 // bold prints a line, in bold where there are colours.
 func (p *Printer) bold(line string) {
@@ -196,16 +195,19 @@ func (p *Printer) bold(line string) {
 
 // Notef writes a remark that is neither a result nor a warning to stderr.
 func (p *Printer) Notef(format string, args ...any) {
+	p.bar.End()
 	fmt.Fprintf(p.Stderr, format+"\n", args...)
 }
 
 // Warnf writes a warning to stderr.
 func (p *Printer) Warnf(format string, args ...any) {
+	p.bar.End()
 	fmt.Fprintf(p.Stderr, "fddhdb: "+format+"\n", args...)
 }
 
 // Errorf writes the error of a verb to stderr.
 func (p *Printer) Errorf(format string, args ...any) {
+	p.bar.End()
 	prefix := "fddhdb:"
 	if inColour(p.remarks) {
 		fmt.Fprint(p.remarks, "\x1b[31m"+prefix+"\x1b[0m")
@@ -304,16 +306,14 @@ func JSON(v any) ([]byte, error) {
 type Mode string
 
 const (
-	ModeTable    Mode = "table"    // for people: columns, and sentences around them
-	ModeCSV      Mode = "csv"      // RFC 4180, but with the line ends of Unix
-	ModeMarkdown Mode = "markdown" // tables of GitHub
-	ModeLine     Mode = "line"     // a line a value, for wide tables
-	ModeJSON     Mode = "json"     // one JSON value on many lines: an object, or an array of objects
-	ModeJSONL    Mode = "jsonl"    // like --json: an object, or one on each line
+	ModeTable Mode = "table" // for people: columns, and sentences around them
+	ModeCSV   Mode = "csv"   // RFC 4180, but with the line ends of Unix
+	ModeJSON  Mode = "json"  // one JSON value on many lines: an object, or an array of objects
+	ModeJSONL Mode = "jsonl" // like --json: an object, or one on each line
 )
 
 // Modes are the names of all modes.
-var Modes = []string{"table", "csv", "json", "jsonl", "markdown", "line"}
+var Modes = []string{"table", "csv", "json", "jsonl"}
 
 // String implements pflag.Value.
 func (m *Mode) String() string { return string(*m) }
@@ -367,16 +367,4 @@ func inColour(f io.Writer) bool {
 		return runtime.GOOS == "windows" && os.Getenv("WT_SESSION") != "" // Windows Terminal
 	}
 	return true
-}
-
-// showsBlocks reports whether f is a terminal with block characters, for small charts.
-func showsBlocks(f io.Writer) bool {
-	if File(f) == nil || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	if runtime.GOOS == "windows" {
-		return os.Getenv("WT_SESSION") != "" // Windows Terminal
-	}
-	locale := strings.ToLower(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")))
-	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
 }

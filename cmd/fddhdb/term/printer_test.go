@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -45,38 +47,44 @@ const document = `[
 ]
 `
 
-// laidOut returns objects as a document, written in pieces of a size.
-func laidOut(text string, array bool, size int) string {
+// laidOut returns objects, a line each, as a document of ModeJSON.
+func laidOut(t *testing.T, text string, array bool) string {
 	var out bytes.Buffer
-	d := &jsonDocument{out: bufio.NewWriter(&out), array: array}
-	for part := range slices.Chunk([]byte(text), size) {
-		_, _ = d.Write(part)
+	p, cmd := NewPrinter(&out, io.Discard), &cobra.Command{}
+	cmd.Flags().Bool("json", false, "")
+	if array {
+		PrintsObjects(cmd)
 	}
-	d.end(true)
-	_ = d.out.Flush()
+	if err := p.Scope(func() error {
+		err := p.BeginOutput(cmd, ModeJSON)
+		for line := range strings.Lines(text) {
+			err = errors.Join(err, p.PrintJSON(json.RawMessage(line)))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 	return out.String()
 }
 
-// However lines are cut into writes, the document is the same.
 func TestJSONDocument(t *testing.T) {
-	for size := 1; size <= len(objects); size++ {
-		if got := laidOut(objects, true, size); got != document {
-			t.Fatalf("by %d bytes:\n%s", size, got)
-		}
+	if got := laidOut(t, objects, true); got != document {
+		t.Fatal(got)
 	}
-	if got := laidOut("{\"a\":[1,2]}\n", false, 3); got != "{\n  \"a\": [1, 2]\n}\n" {
+	if got := laidOut(t, "{\"a\":[1,2]}\n", false); got != "{\n  \"a\": [1, 2]\n}\n" {
 		t.Errorf("one object: %q", got)
 	}
-	if got := laidOut("", true, 1); got != "[]\n" {
+	if got := laidOut(t, "", true); got != "[]\n" {
 		t.Errorf("no object: %q", got)
 	}
 }
 
 // Nothing but white space changes, whatever the objects are.
 func FuzzJSONDocument(f *testing.F) {
-	f.Add(objects, 7)
-	f.Add(`{"a\\":"\u0022","b":[[],[[]],{"c":[]}]}`, 1)
-	f.Fuzz(func(t *testing.T, text string, size int) {
+	f.Add(objects)
+	f.Add(`{"a\\":"\u0022","b":[[],[[]],{"c":[]}]}`)
+	f.Add(`{"a":["x]", [1, "\n ]"], "[", "\\\n"]}`)
+	f.Fuzz(func(t *testing.T, text string) {
 		d := json.NewDecoder(strings.NewReader(text))
 		var lines bytes.Buffer
 		var want []string
@@ -85,7 +93,7 @@ func FuzzJSONDocument(f *testing.F) {
 			if d.Decode(&v) != nil || v == nil {
 				break
 			}
-			line, err := json.Marshal(v)
+			line, err := JSON(v)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +101,7 @@ func FuzzJSONDocument(f *testing.F) {
 			want = append(want, string(line))
 		}
 		var got []json.RawMessage
-		if err := json.Unmarshal([]byte(laidOut(lines.String(), true, max(1, size))), &got); err != nil ||
+		if err := json.Unmarshal([]byte(laidOut(t, lines.String(), true)), &got); err != nil ||
 			len(got) != len(want) {
 			t.Fatalf("%v: %d objects of %d", err, len(got), len(want))
 		}
@@ -184,9 +192,9 @@ func TestPeopleSeePlainText(t *testing.T) {
 		if name == "csv" && !strings.Contains(stdout.String(), "\n\""+hostile+"\",\""+hostile+"\"") {
 			t.Errorf("csv for programs: %q", stdout.String())
 		}
-		back := p.RedirectToPager(&pager, nil)
+		people := &plainWriter{to: &pager}
+		p.Stdout, p.terminal = bufio.NewWriter(people), os.Stdout // as on a terminal
 		run()
-		back()
 		p.Errorf("%s", hostile)
 		p.Warnf("%s", hostile)
 		p.Notef("%s", hostile)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -16,8 +15,7 @@ import (
 // at the end. A nil *Progress shows nothing. A goroutine writes the line anew while there
 // is one, so that its clock goes on between steps. Safe for concurrent use.
 type Progress struct {
-	paging *atomic.Bool // while set nothing is shown, as a pager has the terminal; nil: no pager
-	out    io.Writer
+	out io.Writer
 
 	mu    sync.Mutex // guards the fields below, and writing; held alone
 	stage string
@@ -34,18 +32,6 @@ const (
 	redrawn  = 100 * time.Millisecond // between two looks at what has changed
 	barWidth = 30
 )
-
-// NewProgress returns a Progress, or nil if stderr is no terminal: a log should have no
-// bars.
-func (p *Printer) NewProgress() *Progress {
-	f := File(p.remarks)
-	if f == nil {
-		return nil
-	}
-	bar := NewProgress(f)
-	bar.paging = &p.Paging
-	return bar
-}
 
 // NewProgress returns a Progress on any writer.
 func NewProgress(out io.Writer) *Progress { return &Progress{out: out} }
@@ -96,9 +82,6 @@ func (p *Progress) redraw(stop <-chan struct{}, ending chan<- struct{}) {
 
 // draw writes the line. The caller has mu. A lost terminal is no reason to fail.
 func (p *Progress) draw() {
-	if p.paging != nil && p.paging.Load() {
-		return
-	}
 	line := p.line(time.Now())
 	if f := File(p.out); f != nil {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {

@@ -11,7 +11,7 @@ import (
 
 // Only a terminal gets a bar, and a nil Progress can be used.
 func TestProgress(t *testing.T) {
-	p := NewPrinter(io.Discard, &bytes.Buffer{}).NewProgress()
+	p := NewPrinter(io.Discard, &bytes.Buffer{}).Progress()
 	if p != nil {
 		t.Fatal("a bar for a buffer")
 	}

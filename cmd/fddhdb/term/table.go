@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,10 +23,6 @@ func Left(name string) Column { return Column{name: name} }
 
 // Right returns the heading of a column of numbers.
 func Right(name string) Column { return Column{name: name, number: true} }
-
-// dataName returns the name of the column for formats that need one: a column without a
-// heading has remarks on the rows.
-func (c Column) dataName() string { return cmp.Or(c.name, "note") }
 
 // A Cell is a value that is written differently for programs and for people. What people
 // see of it is Plain.
@@ -100,8 +95,7 @@ func OrNoCell[N ~uint32](n N) any {
 }
 
 // A Table prints rows in the mode of the output, each at once if possible. On a terminal
-// it fits the width: long text is cut, or the pager shows wide lines sideways. Elsewhere
-// nothing is cut.
+// it fits the width: long text is cut. Elsewhere nothing is cut.
 type Table struct {
 	printer *Printer
 	columns []Column
@@ -109,7 +103,6 @@ type Table struct {
 	most    int          // number of rows that may wait; 0: all
 	layout  *tableLayout // in ModeTable: nil until the widths are fixed
 	csv     *csv.Writer
-	any     bool // a row has been added
 }
 
 // firstRows is the number of rows that decide on the widths of a long table.
@@ -126,93 +119,52 @@ func (p *Printer) NewLongTable(columns []Column) *Table {
 // NewTable begins a table in the mode of the output.
 func (p *Printer) NewTable(columns []Column) *Table {
 	t := &Table{printer: p, columns: columns}
-	l := &p.layout
-	l.tables++
-	switch l.mode {
-	case ModeCSV:
-		if l.tables > 1 {
-			fmt.Fprintln(p.Stdout)
-		}
-		t.csv = csv.NewWriter(p.Stdout)
-		names := make([]string, len(columns))
-		for i, c := range columns {
-			names[i] = c.dataName()
-		}
-		_ = t.csv.Write(names) // p.Stdout keeps the error
-	case ModeMarkdown:
-		fmt.Fprint(p.Stdout, "\n|")
-		for _, c := range columns {
-			fmt.Fprintf(p.Stdout, " %s |", markdownCell(c.dataName()))
-		}
-		fmt.Fprint(p.Stdout, "\n|")
-		for _, c := range columns {
-			if c.number {
-				fmt.Fprint(p.Stdout, "---:|")
-			} else {
-				fmt.Fprint(p.Stdout, "---|")
-			}
-		}
+	p.bar.End()
+	p.layout.tables++
+	if !p.Flat() {
+		return t
+	}
+	if p.layout.tables > 1 {
 		fmt.Fprintln(p.Stdout)
 	}
+	t.csv = csv.NewWriter(p.Stdout)
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = cmp.Or(c.name, "note") // a column without a heading has remarks on the rows
+	}
+	_ = t.csv.Write(names) // p.Stdout keeps the error
 	return t
 }
 
 // Add adds a row.
 func (t *Table) Add(cells ...any) {
-	out := t.printer.Stdout
-	switch t.printer.layout.mode {
-	case ModeCSV:
-		record := make([]string, len(cells))
-		for i, c := range cells {
-			if spelt, ok := c.(Cell); ok {
-				record[i] = spelt.data
-			} else {
-				record[i] = fmt.Sprint(c)
-			}
-			if t.printer.terminal != nil {
-				record[i] = Plain(record[i]) // of its lines, too
-			}
-		}
-		_ = t.csv.Write(record)
-	case ModeMarkdown:
-		fmt.Fprint(out, "|")
-		for _, c := range cells {
-			fmt.Fprintf(out, " %s |", markdownCell(fmt.Sprint(c)))
-		}
-		fmt.Fprintln(out)
-	case ModeLine:
-		if t.any {
-			fmt.Fprintln(out)
-		}
-		width := 0
-		for _, c := range t.columns {
-			width = max(width, displayWidth(c.dataName()))
-		}
-		for i, c := range cells {
-			name := t.columns[i].dataName()
-			fmt.Fprintf(out, "%*s%s = %s\n", width-displayWidth(name), "", name, Plain(fmt.Sprint(c)))
-		}
-	default:
+	if t.csv == nil {
 		t.rows = append(t.rows, spelt(cells))
 		if t.layout != nil || len(t.rows) == t.most {
 			t.print()
 		}
+		return
 	}
-	t.any = true
+	record := make([]string, len(cells))
+	for i, c := range cells {
+		if spelt, ok := c.(Cell); ok {
+			record[i] = spelt.data
+		} else {
+			record[i] = fmt.Sprint(c)
+		}
+		if t.printer.terminal != nil {
+			record[i] = Plain(record[i]) // of its lines, too
+		}
+	}
+	_ = t.csv.Write(record)
 }
 
 // End prints the rest.
 func (t *Table) End() {
-	switch t.printer.layout.mode {
-	case ModeCSV:
+	if t.csv != nil {
 		t.csv.Flush()
-	case ModeMarkdown:
-		fmt.Fprintln(t.printer.Stdout)
-	case ModeLine:
-	default:
-		if t.layout == nil || len(t.rows) > 0 {
-			t.print()
-		}
+	} else if t.layout == nil || len(t.rows) > 0 {
+		t.print()
 	}
 }
 
@@ -221,7 +173,7 @@ func (t *Table) End() {
 func (t *Table) print() {
 	p := t.printer
 	if t.layout == nil {
-		t.layout = layOut(t.columns, t.rows, p.terminalWidth(), p.showsWide)
+		t.layout = layOut(t.columns, t.rows, p.terminalWidth())
 		p.bold(t.layout.spell(headings(t.columns)))
 	}
 	for _, r := range t.rows {
@@ -239,9 +191,6 @@ func (p *Printer) PrintTable(columns []Column, rows [][]any) {
 	t.End()
 }
 
-// markdownCell returns text that stays in its cell.
-func markdownCell(s string) string { return strings.ReplaceAll(Plain(s), "|", `\|`) }
-
 // A Pair is a name and a value.
 type Pair struct {
 	name  string
@@ -253,7 +202,7 @@ func NewPair(name string, value any) Pair { return Pair{name, value} }
 
 // PrintPairs prints names and values in two columns.
 func (p *Printer) PrintPairs(pairs []Pair) {
-	if m := p.layout.mode; m == ModeCSV || m == ModeMarkdown {
+	if p.Flat() {
 		t := p.NewTable([]Column{Left("name"), Left("value")})
 		for _, x := range pairs {
 			t.Add(x.name, x.Value)
@@ -266,11 +215,7 @@ func (p *Printer) PrintPairs(pairs []Pair) {
 		width = max(width, len(x.name))
 	}
 	for _, x := range pairs {
-		if p.layout.mode == ModeLine {
-			p.Printf("%*s = %s\n", width, x.name, Plain(fmt.Sprint(x.Value)))
-		} else {
-			p.Printf("%-*s  %s\n", width, x.name, Plain(fmt.Sprint(x.Value)))
-		}
+		p.Printf("%-*s  %s\n", width, x.name, Plain(fmt.Sprint(x.Value)))
 	}
 }
 
@@ -278,10 +223,7 @@ const (
 	// columnGap separates columns. It is two blanks, so that text with single blanks
 	// stays one column for awk -F '  +'.
 	columnGap = "  "
-	// readable is the least width of a cut column. A table that does not fit then has
-	// lines wider than the terminal, if that can show them.
-	readable = 24
-	// legible is the same where the terminal cannot.
+	// legible is the least width of a cut column.
 	legible = 8
 	// ellipsis ends what was cut.
 	ellipsis = "…"
@@ -297,10 +239,8 @@ type tableLayout struct {
 }
 
 // layOut fixes the widths for a terminal of so many columns; 0 means that the output
-// is no terminal and nothing is cut. wide reports whether the terminal can show lines
-// that are wider than it; it is asked only where a table of readable cells has such
-// lines.
-func layOut(columns []Column, rows [][]string, terminal int, wide func() bool) *tableLayout {
+// is no terminal and nothing is cut.
+func layOut(columns []Column, rows [][]string, terminal int) *tableLayout {
 	l := &tableLayout{columns: columns, cut: terminal > 0}
 	for i, c := range columns {
 		width := displayWidth(c.name)
@@ -309,32 +249,20 @@ func layOut(columns []Column, rows [][]string, terminal int, wide func() bool) *
 		}
 		l.widths = append(l.widths, width)
 	}
-	if !l.cut {
-		return l
+	if l.cut && !l.shrink(terminal) {
+		l.line = terminal
 	}
-	natural := slices.Clone(l.widths)
-	if l.shrink(terminal, readable) {
-		return l
-	}
-	if wide() {
-		for i, w := range natural {
-			l.widths[i] = min(w, terminal)
-		}
-		return l
-	}
-	l.shrink(terminal, legible)
-	l.line = terminal
 	return l
 }
 
 // shrink takes the widest columns of text in until a line fits into so many columns of
-// the terminal. It reports whether that was possible without a column falling below the
-// least width. Numbers stay whole, as a part of a number is another number.
-func (l *tableLayout) shrink(terminal, least int) bool {
+// the terminal. It reports whether that was possible with legible columns. Numbers stay
+// whole, as a part of a number is another number.
+func (l *tableLayout) shrink(terminal int) bool {
 	for total := l.width(); total > terminal; total-- {
 		widest := -1
 		for i, w := range l.widths {
-			if !l.columns[i].number && w > max(least, displayWidth(l.columns[i].name)) &&
+			if !l.columns[i].number && w > max(legible, displayWidth(l.columns[i].name)) &&
 				(widest < 0 || w >= l.widths[widest]) {
 				widest = i
 			}

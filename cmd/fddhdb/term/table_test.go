@@ -39,8 +39,8 @@ func TestSimilarityCell(t *testing.T) {
 	}
 }
 
-func fitted(columns []Column, rows [][]string, terminal int, wide bool) (*tableLayout, []string) {
-	l := layOut(columns, rows, terminal, func() bool { return wide })
+func fitted(columns []Column, rows [][]string, terminal int) (*tableLayout, []string) {
+	l := layOut(columns, rows, terminal)
 	lines := []string{l.spell(headings(columns))}
 	for _, r := range rows {
 		lines = append(lines, l.spell(r))
@@ -55,23 +55,20 @@ func TestTablesFit(t *testing.T) {
 	rows := [][]string{{"k1", long, "1999", strings.Repeat("f", 64)}, {"k2", "-", "-", "00"}}
 	for _, c := range []struct {
 		terminal int
-		wide     bool
 		want     string
 	}{
-		{0, false, "k1   " + long + "  1999  " + strings.Repeat("f", 64)},
-		{80, false, "k1   " + strings.Repeat("日本", 8) + "…   1999  " + strings.Repeat("f", 32) + "…"},
-		{80, true, "k1   " + strings.Repeat("日本", 8) + "…   1999  " + strings.Repeat("f", 32) + "…"},
-		{50, true, "k1   " + strings.Repeat("日本", 12) + "…   1999  " + strings.Repeat("f", 49) + "…"},
-		{30, false, "k1   日本日本…  1999  fffffff…"},
-		{10, false, "k1   日本…"},
+		{0, "k1   " + long + "  1999  " + strings.Repeat("f", 64)},
+		{80, "k1   " + strings.Repeat("日本", 8) + "…   1999  " + strings.Repeat("f", 32) + "…"},
+		{30, "k1   日本日本…  1999  fffffff…"},
+		{10, "k1   日本…"},
 	} {
-		if _, lines := fitted(columns, rows, c.terminal, c.wide); lines[1] != c.want {
-			t.Errorf("%d columns, wide %v:\n%s, want\n%s", c.terminal, c.wide, lines[1], c.want)
+		if _, lines := fitted(columns, rows, c.terminal); lines[1] != c.want {
+			t.Errorf("%d columns:\n%s, want\n%s", c.terminal, lines[1], c.want)
 		}
 	}
 }
 
-// No line is wider than a terminal that cannot show it, and whatever fits is whole.
+// No line is wider than a terminal, and whatever fits is whole.
 func TestTablesFitAnyTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "columns")
@@ -86,8 +83,8 @@ func TestTablesFitAnyTerminal(t *testing.T) {
 		}
 		rows := rapid.SliceOfN(rapid.SliceOfN(cell, n, n), 0, 4).Draw(t, "rows")
 		terminal := rapid.IntRange(1, 200).Draw(t, "terminal")
-		natural, whole := fitted(columns, rows, 0, false)
-		_, lines := fitted(columns, rows, terminal, false)
+		natural, whole := fitted(columns, rows, 0)
+		_, lines := fitted(columns, rows, terminal)
 		for _, line := range lines {
 			if displayWidth(line) > terminal {
 				t.Errorf("%d columns for %d: %q", displayWidth(line), terminal, line)

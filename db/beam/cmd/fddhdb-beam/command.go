@@ -171,7 +171,7 @@ func (o *runFlags) run(cmd *cobra.Command, out string, f func(r *beam.Run) error
 		return err
 	}
 	o.printer = term.NewPrinter(cmd.OutOrStdout(), cmd.ErrOrStderr())
-	o.bar = o.printer.NewProgress()
+	o.bar = o.printer.Progress()
 	r := &beam.Run{
 		Temp: o.temp, Tries: o.tries, Silence: o.silence, Progress: o.bar.Report,
 		Noted:  func(text string) { o.printer.Notef("fddhdb-beam: %s", text) },

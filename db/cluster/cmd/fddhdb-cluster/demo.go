@@ -173,7 +173,7 @@ func (d *demo) fill(ctx context.Context, n int, out *demoJSON) (one *db.DB, err 
 		return nil, err
 	}
 	items := demoItems(n, r)
-	bar := d.e.NewProgress()
+	bar := d.e.Progress()
 	defer bar.End()
 	begin := time.Now()
 	if _, err := coll.Import(ctx, each(items),

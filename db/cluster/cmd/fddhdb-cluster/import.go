@@ -156,7 +156,7 @@ type importing struct {
 
 func (o *importOptions) run(e *env, ctx context.Context, name string) error {
 	begin := time.Now()
-	bar := e.NewProgress()
+	bar := e.Progress()
 	defer bar.End()
 	im := &importing{o: o, names: o.files}
 	in := func(file string) source.Input { return source.Input{Path: file, Name: file} }
@@ -380,7 +380,7 @@ func (o *importOptions) importModel(e *env, cmd *cobra.Command, name string) err
 		return exit.Failedf("--model: %w", err)
 	}
 	defer f.Close()
-	bar := e.NewProgress()
+	bar := e.Progress()
 	defer bar.End()
 	return e.withCollection(cmd.Context(), name, func(ctx context.Context, c *cluster.Client,
 		coll *cluster.Collection) error {

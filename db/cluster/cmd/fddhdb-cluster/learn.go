@@ -44,7 +44,7 @@ func trainCommand(e *env) *cobra.Command {
 			if err := o.LeaveOpen(cmd.Flags()); err != nil {
 				return err
 			}
-			bar := e.NewProgress()
+			bar := e.Progress()
 			defer bar.End()
 			o.Progress = bar.Report
 			return e.withCollection(cmd.Context(), args[0],
@@ -127,7 +127,7 @@ func updateCommand(e *env) *cobra.Command {
 		Args: arguments(1, 1, "the name of a collection"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Space = db.Space(space)
-			bar := e.NewProgress()
+			bar := e.Progress()
 			defer bar.End()
 			o.Progress = bar.Report
 			return e.withCollection(cmd.Context(), args[0],

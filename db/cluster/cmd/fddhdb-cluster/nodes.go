@@ -309,7 +309,7 @@ func growCommand(e *env) *cobra.Command {
 				ctx, cancel := context.WithTimeout(ctx, forever)
 				defer cancel()
 				before := c.Shards()
-				bar := e.NewProgress()
+				bar := e.Progress()
 				defer bar.End()
 				err := c.Grow(ctx, cluster.GrowOptions{Progress: bar.Report})
 				bar.End()
@@ -363,7 +363,7 @@ func drainCommand(e *env) *cobra.Command {
 						return err
 					}
 				}
-				bar := e.NewProgress()
+				bar := e.Progress()
 				defer bar.End()
 				bar.Report("moving shards", 0, 0)
 				err := c.Drain(ctx, args[0])
@@ -427,7 +427,7 @@ func moveCommand(e *env) *cobra.Command {
 				if err := answering(ctx, c, "--to", to); err != nil {
 					return err
 				}
-				bar := e.NewProgress()
+				bar := e.Progress()
 				defer bar.End()
 				bar.Report("catching up", 0, 0)
 				err := c.Move(ctx, shard, from, to)

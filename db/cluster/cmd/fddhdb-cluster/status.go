@@ -241,7 +241,7 @@ func backupCommand(e *env) *cobra.Command {
 				return exit.Usagef("--keep 0: 1 or more messages are possible")
 			}
 			return e.withClient(cmd.Context(), func(ctx context.Context, c *cluster.Client) error {
-				bar := e.NewProgress()
+				bar := e.Progress()
 				defer bar.End()
 				done := 0
 				o.Progress = func(cluster.Backup) {

@@ -1,0 +1,135 @@
+package command
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files/npy"
+)
+
+func encodeCommand(e *env) *cobra.Command {
+	v := e.verb(groupLearn, "encode DIR --from NAME --vectors FILE --out FILE.npy", "Make codes of vectors without storing them",
+		`
+		Encode writes the code that each row of a file of vectors has as a query:
+		uint8, a row a vector and bits/8 columns, bit j of a code being bit j mod 8 of
+		byte j/8, as numpy.packbits(..., bitorder='little') packs them.
+
+		With --vectors NAME=FILE, once or several times, row i of all files is one item. Its
+		code is the one that it would get if it were stored without labels.`, `
+		fddhdb encode wiki.db --from text --vectors query_text.npy --out codes.npy
+		fddhdb encode wiki.db --vectors image=query_image.npy \
+		    --vectors text=query_text.npy --out codes.npy`).onCollection().inSpace()
+	var from, out string
+	var vectors []string
+	v.f.StringVar(&from, "from", "", "modality `NAME` of the only file of vectors")
+	v.f.StringArrayVar(&vectors, "vectors", nil,
+		"vectors, a `FILE` with --from, else NAME=FILE; repeat it for each")
+	v.f.StringVar(&out, "out", "", "where to write the codes, a `FILE`.npy")
+	return v.does(func() error {
+		named := flags.NamedList{Kind: "NAME=FILE"}
+		for _, file := range vectors {
+			if from != "" {
+				file = from + "=" + file
+			}
+			if err := named.Set(file); err != nil {
+				return exit.Usagef("--vectors %q: %w, or --from NAME for one file", file, err)
+			}
+		}
+		switch {
+		case len(vectors) == 0:
+			return exit.Usagef("encode needs vectors: --from NAME --vectors FILE, or --vectors NAME=FILE")
+		case out == "":
+			return exit.Usagef("--out FILE.npy is missing: where to write the codes")
+		}
+		if err := checkNPY("--out", out); err != nil {
+			return err
+		}
+		return v.look(func() error {
+			rows, bits, err := v.encode(from, named.List, out)
+			if err != nil {
+				return err
+			}
+			return v.tell(map[string]int{"codes": rows, "bits": bits}, "wrote %s of %d bits to %s",
+				term.Plural(rows, "code", "codes"), bits, out)
+		})
+	})
+}
+
+// checkNPY refuses a name under which a .npy would be mistaken for another format.
+func checkNPY(flag, path string) error {
+	if strings.EqualFold(filepath.Ext(path), ".npy") {
+		return nil
+	}
+	return exit.Usagef("%s %s: a .npy file is written, not %s", flag, path, term.FileKind(path))
+}
+
+// encode writes the codes of rows: of row i of all files together, or of the rows of the only file as
+// queries by modality from, if that is given.
+func (v *verb) encode(from string, named []flags.Named, out string) (rows, bits int, err error) {
+	stats, err := v.c.Stats()
+	if err != nil {
+		return 0, 0, err
+	}
+	var names source.FileNames
+	for _, n := range named {
+		names.Vectors = append(names.Vectors,
+			source.VectorFile{Modality: n.Name, Input: source.Input{Path: n.Value, Name: n.Value}})
+	}
+	in, err := source.OpenFiles(names)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer in.Close()
+	if err := in.Check(v.c, true); err != nil {
+		return 0, 0, err
+	}
+	if !stats.Trained {
+		return 0, 0, untrained(v.c)
+	}
+	var set outfile.Set
+	defer set.Discard()
+	f, err := set.Create(out)
+	if err != nil {
+		return 0, 0, err
+	}
+	w, err := npy.NewWriter[uint8](f, in.Rows(), stats.Bits/8)
+	if err != nil {
+		return 0, 0, err
+	}
+	err = in.Pipeline(v.ctx, 0, func(r *source.Row) (err error) {
+		v.Progress().Report("encoding", int64(rows), int64(in.Rows()))
+		if r.Err != nil {
+			return r.Err
+		}
+		var code []byte
+		if from == "" {
+			code, _, err = v.c.Encode(&r.Item)
+		} else {
+			q := db.Query{From: from, Vector: r.Item.Vectors[from]}
+			if x, sparse := r.Item.Sparse[from]; sparse {
+				q.Sparse = &x
+			}
+			code, _, err = v.c.EncodeQuery(v.ctx, q)
+		}
+		if err != nil {
+			return exit.AtRow(err, in.Names(), rows)
+		}
+		rows++
+		return w.Write(code)
+	})
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return rows, stats.Bits, set.Commit()
+}

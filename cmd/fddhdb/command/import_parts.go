@@ -1,0 +1,265 @@
+package command
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// An importID tells imports apart. A command that was interrupted goes on when one with the same
+// command and files comes.
+type importID struct {
+	command string // hash of the paths of the files, and of the flags that matter
+	files   string // hash of the sizes of the files, and of when they were modified
+}
+
+// harmlessFlags are flags that may differ when an import goes on. The collection is in the name of
+// the mark.
+var harmlessFlags = []string{"init", "json", "mode", "from-row", "on-error", "collection"}
+
+// identity returns what identifies the import. It is zero if the import cannot go on, because a file
+// is standard input or not a regular file.
+func (o *importing) identity() importID {
+	if o.fromStdin() > 0 {
+		return importID{}
+	}
+	command, files := sha256.New(), sha256.New()
+	o.f.Visit(func(f *pflag.Flag) {
+		if slices.Contains(harmlessFlags, f.Name) {
+			return
+		}
+		value := f.Value.String()
+		if list, ok := f.Value.(*flags.NamedList); ok { // those of --vectors are files, which come below
+			for _, n := range list.List {
+				if value += n.Name + ","; f.Name != "vectors" {
+					value += n.Value + ","
+				}
+			}
+		}
+		fmt.Fprintf(command, "%s=%s\n", f.Name, value)
+	})
+	var paths []string
+	for _, source := range o.Together {
+		paths = append(paths, source.Path())
+	}
+	if o.names.LabelNames != "" {
+		paths = append(paths, o.names.LabelNames)
+	}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		member := ""
+		if i := strings.LastIndexByte(path, ':'); err != nil && i > 0 { // FILE.npz:NAME
+			path, member = path[:i], path[i+1:]
+			info, err = os.Stat(path)
+		}
+		abs, absErr := filepath.Abs(path)
+		if err != nil || absErr != nil || !info.Mode().IsRegular() {
+			return importID{}
+		}
+		fmt.Fprintf(command, "%s:%s\n", abs, member)
+		fmt.Fprintf(files, "%d %d\n", info.Size(), info.ModTime().UnixNano())
+	}
+	hash := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)[:12]) }
+	return importID{hash(command), hash(files)}
+}
+
+// An importMark is the value of the mark that an import leaves with each part, as JSON. The same
+// import goes on there.
+type importMark struct {
+	Files   string                  `json:"files"` // importID.files
+	Row     int                     `json:"row"`   // the first row that is not in
+	Items   int                     `json:"items"` // that are in
+	Skipped []*source.SkippedReason `json:"skipped,omitempty"`
+}
+
+// maxReason is the length to which the reasons for skipped rows are cut in a mark, in bytes, so that
+// those of source.SkippedRows fit.
+const maxReason = 256
+
+// name returns the name of the mark of an import into a collection.
+func (id importID) name(c *db.Collection) string {
+	return fmt.Sprintf("fddhdb import/%d/%s", c.ID(), id.command)
+}
+
+// mark returns the mark of the import, nil if there is none.
+func (id importID) mark(d *db.DB, c *db.Collection) (*importMark, error) {
+	if id == (importID{}) {
+		return nil, nil
+	}
+	b, err := d.Mark(id.name(c))
+	if errors.Is(err, db.ErrNotFound) {
+		return nil, nil
+	}
+	m := &importMark{}
+	if err == nil {
+		err = json.Unmarshal(b, m)
+	}
+	return m, err
+}
+
+// put adds the mark to a batch.
+func (id importID) put(b *db.Batch, c *db.Collection, m importMark) error {
+	for i, g := range m.Skipped {
+		short := *g
+		short.Reason = short.Reason[:min(len(short.Reason), maxReason)]
+		m.Skipped[i] = &short
+	}
+	value, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return b.Mark(id.name(c), value)
+}
+
+// parts stores the rows of an import. It commits whenever the batch is full, with a mark of how
+// far it is, so that an import takes little memory and the same command goes on after an
+// interruption. A dry run commits nothing.
+type parts struct {
+	to      *db.DB
+	into    *db.Collection
+	b       *db.Batch
+	from    int  // the row to begin with
+	row     int  // the next row
+	in      int  // the first row that is not in
+	waiting int  // items in b
+	stored  int  // items, or in a dry run checked
+	before  int  // items that were stored when the import was interrupted
+	marked  bool // the database has a mark of this import
+}
+
+// begin begins at the row of --from-row, or where the same import was interrupted, and tells of the latter.
+func (o *importing) begin(d *db.DB, c *db.Collection) error {
+	o.parts = parts{to: d, into: c, b: d.NewBatch()}
+	mark, err := o.id.mark(d, c)
+	if err != nil {
+		return err
+	}
+	o.marked = mark != nil
+	switch {
+	case o.given("from-row"):
+		o.from = o.fromRow
+		if rows := o.Rows(); rows >= 0 && o.from > rows {
+			return exit.Usagef("--from-row %d: the files have %s", o.from, term.Plural(rows, "row", "rows"))
+		}
+	case o.dryRun || mark == nil || mark.Row == 0:
+	case mark.Files != o.id.files:
+		return exit.Failedf("%s: changed since this import was interrupted, when %s: --from-row %d goes on there, --from-row 0 begins anew",
+			o.Names(), o.rowsIn(mark.Row), mark.Row)
+	default:
+		o.from, o.before, o.stored = mark.Row, mark.Items, mark.Items
+		o.skipped.GoOn(mark.Skipped)
+		o.Warnf("going on at row %s, where this import was interrupted (--from-row 0 begins anew)",
+			o.ofRows(o.from))
+	}
+	o.row, o.in = o.from, o.from
+	return nil
+}
+
+// ofRows returns a number of rows, and of how many where that is known.
+func (o *importing) ofRows(n int) string {
+	if rows := o.Rows(); rows >= 0 {
+		return term.Thousands(n) + " of " + term.Thousands(rows)
+	}
+	return term.Thousands(n)
+}
+
+// rowsIn returns the words for so many rows being stored.
+func (o *importing) rowsIn(n int) string { return o.ofRows(n) + " rows are in" }
+
+// put adds the item of the next row. One that gives ErrInvalid is left out.
+func (o *importing) put(item *db.Item) error {
+	add := func(b *db.Batch) error {
+		if o.merge {
+			return b.Merge(o.into, item)
+		}
+		return b.Put(o.into, item)
+	}
+	if o.skip { // a batch is lost after a bad item
+		if err := add(o.to.NewBatch()); err != nil {
+			return err
+		}
+	}
+	err := add(o.b)
+	if err == nil {
+		o.waiting++
+		o.row++
+	}
+	return err
+}
+
+// commit stores the batch, with a mark or without one.
+func (o *importing) commit(mark bool) error {
+	if mark = mark && !o.dryRun && o.id != (importID{}); mark {
+		if err := o.id.put(o.b, o.into, importMark{o.id.files, o.row, o.stored + o.waiting,
+			slices.Clone(o.skipped.Groups)}); err != nil {
+			return err
+		}
+	}
+	if !o.dryRun {
+		if err := o.b.Commit(o.ctx); err != nil {
+			return rightLine(err)
+		}
+	}
+	o.marked = o.marked || mark
+	o.stored += o.waiting
+	o.in, o.waiting, o.b = o.row, 0, o.to.NewBatch()
+	return nil
+}
+
+// end stores what is left, and takes away the mark: so an import that is interrupted before
+// that stores nothing twice.
+func (o *importing) end() error {
+	if o.b.Len() > 0 {
+		if err := o.commit(o.marked); err != nil {
+			return err
+		}
+	}
+	if o.dryRun || !o.marked {
+		return nil
+	}
+	o.b.Mark(o.id.name(o.into), nil)
+	return o.b.Commit(o.ctx)
+}
+
+// failed returns an error with what is in, and how to go on.
+func (o *importing) failed(err error) error {
+	var bad *source.RowError
+	isBad := errors.As(err, &bad)
+	switch {
+	case isBad && o.in == 0:
+		return exit.Failedf("%w; nothing was stored (--on-error skip leaves such rows out)", err)
+	case o.in == 0:
+		return err
+	case isBad:
+		return &partlyError{exit.Failedf("%w", err), fmt.Sprintf(
+			"%s: --on-error skip leaves such rows out and goes on; with a file that you have corrected, --from-row %d goes on", o.rowsIn(o.in), o.in)}
+	case o.id == (importID{}):
+		return &partlyError{err, fmt.Sprintf("%s: with the same input, --from-row %d goes on",
+			o.rowsIn(o.in), o.in)}
+	}
+	return &partlyError{err, o.rowsIn(o.in) + ": give the same command again to go on"}
+}
+
+// A partlyError ends an import of which a part is stored.
+type partlyError struct {
+	err error
+	in  string // what is stored, and how to go on
+}
+
+func (e *partlyError) Error() string { return e.err.Error() + "; " + e.in }
+func (e *partlyError) Unwrap() error { return e.err }
