@@ -209,15 +209,9 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 			if d.Revision > upTo {
 				return nil // the statistics never had its lesson
 			}
-			vectors := make([]model.Vector, len(cv.Modalities))
-			for _, f := range d.Features {
-				if int(f.Modality) >= len(vectors) {
-					return fault.Corrupt(fmt.Errorf("modality %d of %d", f.Modality, len(vectors)),
-						"retraction %x", key)
-				}
-				if err := cv.Modalities[f.Modality].DecodeVector(&vectors[f.Modality], f.Record); err != nil {
-					return fault.Corrupt(err, "retraction %x", key)
-				}
+			vectors, err := cv.DecodeFeatures(d.Features)
+			if err != nil {
+				return fault.Corrupt(err, "retraction %x", key)
 			}
 			item := sp.Example(vectors, nil)
 			lesson, err := sp.Lesson(d.Lesson, item)
