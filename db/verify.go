@@ -116,9 +116,10 @@ type RepairOptions struct {
 // Repair calls found, unless it is nil, with every loss and every guess.
 //
 // Repair copies items with their row numbers, keys, labels, fields, payloads and vectors, the codes
-// that items bring, descriptors, models, revisions, and the lessons of items. It derives sets,
-// indexes, counters, statistics, keys from rows and rows from keys, and the codes of learned spaces,
-// by the present revision of each space, as Reindex does; that takes most of the time.
+// that items bring, descriptors, models and revisions. It derives sets, indexes, counters, keys from
+// rows and rows from keys, and the codes of learned spaces, by the present revision of each space, as
+// Reindex does; that takes most of the time. What items have taught a space is not kept: the next
+// Update learns from all items again.
 //
 // A lost record of an item loses the item; an item whose key is lost gets the key "lost+found/ROW". A space
 // whose model is lost is dropped, and its items stay. A collection whose descriptor is lost is lost, unless

@@ -55,9 +55,9 @@ var kinds = [256]Kind{
 	codec.KindModel:      {Name: "model", Scope: OfSpace},
 	codec.KindStatistics: {Name: "statistics", Scope: OfSpace, Origin: Derived, ForLearning: true},
 	codec.KindRevision:   {Name: "revisions", Scope: OfSpace},
-	codec.KindOnlineRows: {Name: "rows of the online step", Scope: OfSpace}, // index-only copies have one of its sets, SetRecode
+	codec.KindOnlineRows: {Name: "rows of the online step", Scope: OfSpace, Origin: Derived}, // index-only copies have one of its sets, SetRecode
 	codec.KindRetraction: {Name: "retractions", Scope: OfSpace, Origin: Derived, ForLearning: true},
-	codec.KindLessons:    {Name: "lessons", Scope: OfSpace, ForLearning: true},
+	codec.KindLessons:    {Name: "lessons", Scope: OfSpace, Origin: Derived, ForLearning: true},
 	codec.KindRowCodes:   {Name: "codes of rows", Scope: OfSpace, Origin: Coded},
 	codec.KindCodes:      {Name: "codes", Scope: OfSpace, Origin: Coded},
 	codec.KindCodeRows:   {Name: "rows of codes", Scope: OfSpace, Origin: Coded},
@@ -66,7 +66,7 @@ var kinds = [256]Kind{
 	codec.KindRows:       {Name: "sets of rows", Scope: OfCollection}, // the sets of labels are derived
 	codec.KindFieldRows:  {Name: "indexed fields", Scope: OfCollection, Origin: Derived},
 	codec.KindIndex:      {Name: "indexes of vectors", Scope: OfCollection, ForLearning: true},
-	codec.KindCentre:     {Name: "centres of indexes", Scope: OfCollection, ForLearning: true},
+	codec.KindCentre:     {Name: "centres of indexes", Scope: OfCollection, Origin: Derived, ForLearning: true},
 	codec.KindEntries:    {Name: "entries of indexes", Scope: OfCollection, Origin: Derived, ForLearning: true},
 	codec.KindStale:      {Name: "stale rows of indexes", Scope: OfCollection, Origin: Derived, ForLearning: true},
 }

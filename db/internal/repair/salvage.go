@@ -4,16 +4,24 @@ import (
 	"bytes"
 	"container/heap"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"math/big"
+	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
 	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/wal"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -22,6 +30,183 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
 )
+
+// The names of files do not tell which of them count: a table that a compaction has replaced may still exist.
+// Only the manifest tells. So Pebble opens the store, over a file system that shows it as sound as possible,
+// only to list the files.
+
+// A damagedStore lists the tables and logs of a store that may not open any more. Each is read
+// on its own, so that damage to one hides nothing of the others. Nothing is written to the
+// store.
+type damagedStore struct {
+	fs     vfs.FS
+	dir    string                // the folder of the store
+	reader sstable.ReaderOptions // how its tables are read
+
+	tables []damagedTable
+	logs   wal.Logs // in the order of their numbers
+	listed bool     // the manifest names the tables; else these are all existing ones
+}
+
+// A damagedTable is a table of a damaged store, or a part of one. Key ranges contain their
+// first bound and not their last.
+type damagedTable struct {
+	number     uint64                 // of its file
+	path       string                 // of its file
+	transforms sstable.IterTransforms // the sequence number of an ingested table, which its file lacks
+	lo, hi     []byte                 // the range that counts; nil: no bound
+	from, to   []byte                 // the range of its keys by the manifest; nil: not known
+}
+
+// name names the table in findings.
+func (t *damagedTable) name() string { return fmt.Sprintf("table %06d.sst", t.number) }
+
+// openDamaged finds out which tables of a store count: the ones that its manifest names. If the manifest cannot
+// be read, all existing ones count, and why is the reason. All logs count: what an old one has of a table that a
+// flush has made is the same once more. err is an error of reading the folder, or of ctx.
+func openDamaged(ctx context.Context, disk *store.Config,
+	dir string) (s *damagedStore, why error, err error) {
+	s = &damagedStore{fs: disk.FS, dir: dir}
+	// the options that say how tables are encoded
+	po := store.PebbleOptions(disk, store.NewLog(disk.Signals), false)
+	po.EnsureDefaults()
+	s.reader = po.MakeReaderOptions()
+	if s.logs, err = wal.Scan(wal.Dir{FS: disk.FS, Dirname: dir}); err != nil {
+		return nil, nil, fault.Annotate(err, "read %s", dir)
+	}
+	for range 2 { // a failed read may succeed the second time
+		if why = s.list(disk); why == nil {
+			s.listed = true
+			return s, nil, nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	// Only the manifest tells which tables compactions have replaced. Without it, these count, too.
+	names, err := disk.FS.List(dir)
+	if err != nil {
+		return nil, nil, fault.Annotate(err, "read %s", dir)
+	}
+	s.tables = nil
+	for _, name := range names {
+		if digits, is := strings.CutSuffix(name, ".sst"); is {
+			if number, err := strconv.ParseUint(digits, 10, 64); err == nil {
+				s.tables = append(s.tables, damagedTable{number: number, path: disk.FS.PathJoin(dir, name)})
+			}
+		}
+	}
+	return s, why, nil
+}
+
+// list lets Pebble open the store for reading, without its logs, one of which may be damaged, and takes the
+// tables from it.
+//
+// Pebble lists no tables if the file of one of them is missing, and its error has the number of
+// that file. So it is shown the file, and asked again: TestRepairNamesAMissingTable of db.
+func (s *damagedStore) list(disk *store.Config) error {
+	fsys := &listingFS{FS: store.ReadFS{FS: disk.FS}}
+	for {
+		err := work.Safely(func() error { return s.listShown(disk, fsys) })
+		var missing []string
+		if err != nil {
+			missing = missingTable.FindStringSubmatch(err.Error())
+		}
+		if missing == nil || slices.Contains(fsys.missing, missing[1]+".sst") {
+			return err
+		}
+		fsys.missing = append(fsys.missing, missing[1]+".sst")
+	}
+}
+
+// missingTable finds the number of a table in Pebble's error about its file.
+var missingTable = regexp.MustCompile(`file (\d+) \(type sstable\) unknown`)
+
+// listShown takes the tables of the store as the file system fsys shows it.
+func (s *damagedStore) listShown(disk *store.Config, fsys *listingFS) error {
+	log := store.NewLog(disk.Signals)
+	po := store.PebbleOptions(disk, log, false)
+	po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true
+	kv, err := store.OpenPebble(s.dir, po, log)
+	if err != nil {
+		return err
+	}
+	defer kv.Close()
+	levels, err := kv.SSTables()
+	if err != nil {
+		return err
+	}
+	s.tables = nil
+	for _, x := range slices.Concat(levels...) {
+		t := damagedTable{number: uint64(x.FileNum)}
+		t.from, t.to = slices.Clone(x.Smallest.UserKey), slices.Clone(x.Largest.UserKey)
+		if !x.Largest.IsExclusiveSentinel() {
+			t.to = record.KeyAfter(t.to)
+		}
+		if x.Virtual { // it is a part of the file of another table
+			t.number, t.lo, t.hi = uint64(x.BackingSSTNum), t.from, t.to
+		}
+		if x.SmallestSeqNum == x.LargestSeqNum { // as in an ingested table
+			t.transforms.SyntheticSeqNum = sstable.SyntheticSeqNum(x.SmallestSeqNum)
+		}
+		t.path = s.fs.PathJoin(s.dir, fmt.Sprintf("%06d.sst", t.number))
+		s.tables = append(s.tables, t)
+	}
+	return nil
+}
+
+// listingFS shows a store so that Pebble can open it if its manifest can be read. It adds the marker files of
+// Pebble and missing tables, and hides logs, and the file of options, which is not needed.
+type listingFS struct {
+	vfs.FS
+	missing []string // tables to list, though there are no such files
+}
+
+// Names of Pebble's files. A marker ends with the name, or the number, that it marks.
+const (
+	manifestPrefix = "MANIFEST-"
+	manifestMarker = "marker.manifest."
+	formatMarker   = "marker.format-version."
+)
+
+// List lists the files to show to Pebble. Without a sound marker it marks the newest manifest.
+func (f *listingFS) List(dir string) ([]string, error) {
+	names, err := f.FS.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	newest, marked, format := "", false, false
+	for _, name := range names {
+		switch {
+		case strings.HasPrefix(name, "OPTIONS-"), strings.HasSuffix(name, ".log"):
+			continue
+		case strings.HasPrefix(name, manifestMarker):
+			// A marker of a manifest that is gone hides the newest one that is there.
+			of := name[strings.LastIndexByte(name, '.')+1:]
+			if !slices.Contains(names, of) {
+				continue
+			}
+			marked = true
+		case strings.HasPrefix(name, formatMarker):
+			format = true
+		case strings.HasPrefix(name, manifestPrefix):
+			// Numbers have six digits or more, so a longer name has a larger number.
+			if len(name) > len(newest) || len(name) == len(newest) && name > newest {
+				newest = name
+			}
+		}
+		out = append(out, name)
+	}
+	out = append(out, f.missing...)
+	if !marked && newest != "" {
+		out = append(out, manifestMarker+"000001."+newest)
+	}
+	if !format {
+		out = append(out, fmt.Sprintf("%s000001.%03d", formatMarker, uint64(store.PebbleFormat)))
+	}
+	return out, nil
+}
 
 // A log-structured store has several versions of a key, in several files. Reading it gives the
 // newest version. An edit (a merge) is added up with the older versions, down to the first that
@@ -192,7 +377,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		}
 		value, err := r.value()
 		if err != nil {
-			s.found(about(key, report.Finding{Record: "record", Problem: fault.Problem(err)}))
+			s.found(report.Finding{Record: "record", Key: fmt.Sprintf("%x", key), Problem: fault.Problem(err)})
 			s.lose(key, record.KeyAfter(key))
 			continue
 		}
@@ -296,12 +481,6 @@ func (m *memorySource) sort() {
 // read then gives the same.
 func unreadable(err error) bool {
 	return pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) || errors.Is(err, fs.ErrNotExist)
-}
-
-// about returns a finding with its key, in hexadecimal.
-func about(key []byte, f report.Finding) report.Finding {
-	f.Key = fmt.Sprintf("%x", key)
-	return f
 }
 
 // Pebble's iterator ends at a block that it cannot read, and does not say where the next one
@@ -592,4 +771,133 @@ func (t *tableSource) readDeletions() error {
 		}
 	}
 	return err
+}
+
+// The latest writes stand in logs alone, until a flush makes tables of them. A log is a sequence of batches,
+// and a batch is a commit of Pebble: it counts as a whole, or not at all. Checksums show where the log is
+// damaged.
+
+// readLogs reads the versions that stand in the logs and in no table yet, into memory: as much
+// as the memory tables of the store held. Behind damage the rest of a log is lost, and
+// reported; the next log is read nevertheless. It returns a source of all versions, and one for
+// each table that a log names as ingested. Call it when all tables have begun: it needs newest.
+func (s *salvage) readLogs() ([]source, error) {
+	m := &memorySource{}
+	var out []source
+	logs := s.store.logs
+	for i, log := range logs {
+		one, tables := &memorySource{}, []source(nil)
+		read := func() error { return s.readLog(log, one, &tables) }
+		// A panic over damaged bytes is an error, too. A second try begins with nothing, so that no
+		// version counts twice.
+		err := work.Safely(read)
+		// a failed read may succeed the second time
+		if err != nil && !errors.Is(err, errTorn) && !unreadable(err) {
+			one, tables = &memorySource{}, nil
+			err = work.Safely(read)
+		}
+		m.versions, out = append(m.versions, one.versions...), append(out, tables...)
+		// A torn end of the last log is no damage: the process has ended in a write.
+		if err == nil || errors.Is(err, errTorn) && i == len(logs)-1 {
+			continue
+		}
+		if s.ctx.Err() != nil {
+			return nil, s.ctx.Err()
+		}
+		s.found(report.Finding{Record: fmt.Sprintf("log %06d", uint64(log.Num)),
+			Problem: "what follows in it cannot be read, and is lost: " + fault.Problem(err)})
+	}
+	m.sort()
+	return append(out, m), nil
+}
+
+// errTorn says that a log ends in the middle of a write.
+var errTorn = errors.New("it ends in the middle of a write")
+
+// readLog reads one log: its versions into m, and a source into out for each table that it names as ingested.
+// Versions that it has read before an error count.
+func (s *salvage) readLog(log wal.LogicalLog, m *memorySource, out *[]source) error {
+	r := log.OpenForRead()
+	defer r.Close()
+	for {
+		record, _, err := r.NextRecord()
+		var repr []byte
+		if err == nil {
+			repr, err = io.ReadAll(record)
+		}
+		switch {
+		// Pebble returns EOF where a log ends as it should, ErrUnexpectedEOF where a write is cut
+		// off.
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return errTorn
+		case err != nil:
+			return err
+		}
+		if err := s.readBatch(repr, uint64(log.Num), m, out); err != nil {
+			return err
+		}
+	}
+}
+
+// readBatch reads a batch of a log, in Pebble's form: all of it, or nothing. log is the number
+// of the log. Entries are numbered from the sequence number of the batch on.
+func (s *salvage) readBatch(repr []byte, log uint64, m *memorySource, out *[]source) error {
+	header, ok := batchrepr.ReadHeader(repr)
+	if !ok {
+		return errors.New("a write without a header")
+	}
+	if !s.store.listed && uint64(header.SeqNum) <= s.newest {
+		// It stands in the tables already. Ingested tables have no numbers without a
+		// manifest, so that it would hide newer versions in these.
+		return nil
+	}
+	seq := uint64(header.SeqNum)
+	var versions []version
+	var deletions []deletion
+	var tables []*tableSource
+	reader := batchrepr.Read(repr)
+	for {
+		kind, key, value, ok, err := reader.Next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		switch kind {
+		case pebble.InternalKeyKindLogData:
+			continue // it has no number
+		case pebble.InternalKeyKindRangeDelete:
+			deletions = append(deletions, deletion{slices.Clone(key), slices.Clone(value), seq})
+		// The store was to take over a table. The manifest may not have it yet.
+		case pebble.InternalKeyKindIngestSST:
+			number, n := binary.Uvarint(key)
+			if n <= 0 {
+				return errors.New("a table without a number")
+			}
+			f := damagedTable{number: number, path: s.store.fs.PathJoin(s.store.dir,
+				fmt.Sprintf("%06d.sst", number))}
+			f.transforms.SyntheticSeqNum = sstable.SyntheticSeqNum(seq)
+			tables = append(tables, &tableSource{salvage: s, damagedTable: &f})
+		default:
+			versions = append(versions, version{slices.Clone(key), seq, math.MaxUint64, kind,
+				slices.Clone(value)})
+		}
+		seq++
+	}
+	// All entries could be read: now the batch counts, as a whole.
+	m.versions = append(m.versions, versions...)
+	s.deletions = append(s.deletions, deletions...)
+	for _, t := range tables {
+		if !s.store.listed {
+			break // all tables in the folder are sources already
+		}
+		if err := t.begin(); err != nil {
+			return err
+		}
+		*out = append(*out, t)
+	}
+	return nil
 }
