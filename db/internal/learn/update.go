@@ -263,7 +263,7 @@ func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.Vie
 			return v, space, err
 		}
 		// Another update goes on: wait for the learner, which it has, and try again.
-		l, err := c.in.learners.get(ctx, spaceKey{c.ID, space})
+		l, err := c.in.turnOf(ctx, spaceKey{c.ID, space})
 		if err != nil {
 			return nil, 0, err
 		}
