@@ -14,7 +14,6 @@ type (
 	Reindexing   = report.Reindexing
 	Retrieval    = report.Retrieval
 
-	NeighborRecall = report.NeighborRecall
 	Explain        = report.Explain
 	Activity       = report.Activity
 	SpaceInfo      = report.SpaceInfo

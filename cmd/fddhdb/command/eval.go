@@ -28,7 +28,7 @@ type evalOptions struct {
 func evalCommand(e *env) *cobra.Command {
 	var o evalOptions
 	cmd := &cobra.Command{
-		Use:     "eval DIR --vectors NAME=FILE... --labels FILE|--truth neighbours",
+		Use:     "eval DIR --vectors NAME=FILE... --labels FILE",
 		Short:   "Measure how well queries find what they should",
 		GroupID: groupLearn,
 		Long: usage.Prose(`
@@ -54,11 +54,6 @@ func evalCommand(e *env) *cobra.Command {
 			relevant to no query. --where ranks only the items that match, those with labels
 			by has(label).
 
-			--truth neighbours needs no labels. The truth for a query is the ten items (--top)
-			whose vectors of its own modality are nearest to its vector, by the metric of that
-			modality. Recall is the share of these among the first 100, 200, 500 and 1,000 by
-			the distance of codes.
-
 			--plot draws two curves for each pair of modalities: precision against recall of all
 			items within each radius, and precision of the first K, K from 1 to 1000. With
 			--json they are numbers, too; docs/EVALUATION.md explains them. On a terminal the
@@ -67,16 +62,10 @@ func evalCommand(e *env) *cobra.Command {
 			fddhdb eval wiki.db --vectors image=query_image.npy --vectors text=query_text.npy \
 			    --labels query_labels.npy
 			fddhdb eval wiki.db --vectors text=query_text.npy --labels query_labels.npy \
-			    --plot wiki.svg --json > wiki.json
-			fddhdb eval photos.db --vectors image=query_image.npy --truth neighbours`),
+			    --plot wiki.svg --json > wiki.json`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			neighbours := o.truth == truthNeighbours
-			check := func() error { return o.check(cmd) }
-			if neighbours {
-				check = func() error { return o.checkNeighbours(cmd.Flags().Changed) }
-			}
-			if err := check(); err != nil {
+			if err := o.check(cmd); err != nil {
 				return err
 			}
 			if err := chart.CheckPath(o.plot); err != nil {
@@ -92,9 +81,6 @@ func evalCommand(e *env) *cobra.Command {
 				}
 				if err := o.checkWhere(cmd.Context(), e, c); err != nil {
 					return err
-				}
-				if neighbours {
-					return e.evaluateNeighbours(cmd.Context(), c, &o)
 				}
 				var files outfile.Set
 				defer files.Discard()
@@ -367,60 +353,4 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 	if len(empty) > 0 {
 		e.Printf("no items to find: %s\n", strings.Join(empty, ", "))
 	}
-}
-
-// truthNeighbours is the value of --truth by which a query is to find the items with the nearest vectors.
-const truthNeighbours = "neighbours"
-
-// defaultNeighbours is --top for truthNeighbours.
-const defaultNeighbours = 10
-
-// checkNeighbours refuses flags that are about labels.
-func (o *evalOptions) checkNeighbours(given func(flag string) bool) error {
-	if len(o.vectors.List) == 0 {
-		return exit.Usagef("eval needs queries: --vectors NAME=FILE")
-	}
-	for _, flag := range []string{"labels", "label-names", "plot"} {
-		if given(flag) {
-			return exit.Usagef("--%s: with --truth %s nothing is measured by labels: leave it out", flag,
-				truthNeighbours)
-		}
-	}
-	if !given("top") {
-		o.top = defaultNeighbours
-	}
-	if o.top < 1 {
-		return exit.Usagef("--top %d: 1 or more are possible", o.top)
-	}
-	return nil
-}
-
-// evaluateNeighbours measures queries by the nearest items by vectors, and prints the recall.
-func (e *env) evaluateNeighbours(ctx context.Context, c *db.Collection, o *evalOptions) error {
-	bar := e.NewProgress()
-	defer bar.End()
-	read := &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{}}
-	if _, err := o.readVectors(c, read, bar); err != nil {
-		return err
-	}
-	bar.Report("evaluating", 0, 0)
-	found, err := c.EvaluateNeighbors(ctx, db.NeighborEvaluation{Queries: read.Queries, Sparse: read.Sparse,
-		K: o.top, Where: o.where.Expr})
-	bar.End()
-	if err != nil {
-		return o.where.wrap(err)
-	}
-	if o.json {
-		return e.PrintJSON(found)
-	}
-	var rows [][]any
-	for _, r := range found {
-		for _, w := range r.Windows {
-			rows = append(rows, []any{r.Modality, w.Window, term.NumberCell(w.Recall, 4),
-				term.CountCell(r.Queries), term.CountCell(r.Items)})
-		}
-	}
-	e.PrintTable([]term.Column{term.Left("modality"), term.Right("first"),
-		term.Right(fmt.Sprintf("recall@%d", o.top)), term.Right("queries"), term.Right("items")}, rows)
-	return nil
 }
