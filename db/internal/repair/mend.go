@@ -465,7 +465,6 @@ type collectionMender struct {
 	counted  bool            // the counters could be read
 	nextKey  uint64          // 1 + the largest automatic key seen, if not counted
 
-	labels   uint32            // there are no more; each gets a name
 	items    *roaring.Bitmap   // the rows of items that are kept
 	damaged  *roaring.Bitmap   // the rows whose record cannot be decoded
 	live     *roaring.Bitmap   // the live rows as stored: a row that is not in items is a lost item
