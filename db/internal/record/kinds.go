@@ -12,7 +12,7 @@ import (
 // use them.
 type Kind struct {
 	Name        string // of all its records, in findings
-	Scope       Scope // 0: there are no such records
+	Scope       Scope  // 0: there are no such records
 	Origin      Origin
 	ForLearning bool // only learning needs it: index-only copies do not have it
 }

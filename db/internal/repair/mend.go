@@ -548,8 +548,8 @@ func (c *collectionMender) mayLive(row uint32) bool {
 	return c.live.Contains(row) || c.lost.Has(codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)))
 }
 
-// mendItems deletes damaged items, and gives each label a name of its own, with ids from 0 on without gaps. It
-// invents lost names ("lost+found/ID"), and reports them.
+// mendItems deletes damaged items, and gives each label a name of its own, with ids from 0 on without gaps.
+// It invents lost names ("lost+found/ID"), and reports them.
 func (c *collectionMender) mendItems() error {
 	c.stage("items")
 	names := map[uint32]string{}
@@ -863,7 +863,8 @@ func (c *collectionMender) readGiven() error {
 	k := record.CodeKeys{Collection: c.ID, Space: 1, Bits: c.Bits}
 	// The codes come first, as the two other passes name them by number. Then each pass replaces
 	// what the one before said of a row, from the least to the most reliable.
-	var of, numbers record.ByBlock[uint32] // by row, and by code number: 1 + the index of the code in all; 0: none
+	// by row, and by code number: 1 + the index of the code in all; 0: none
+	var of, numbers record.ByBlock[uint32]
 	all, code := codec.NewCodes(c.Bits, 0), codec.NewCode(c.Bits)
 	err := c.entries(k.Prefix(codec.KindCodes), func(_ []byte, n uint32, entry []byte) error {
 		row, err := codec.DecodeCodeEntry(code, c.Bits, entry)
