@@ -11,7 +11,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -245,127 +244,6 @@ func TestLabelFreeDrift(t *testing.T) {
 	need(c.Reindex(ctx, db.ReindexOptions{Activate: true}))(t)
 	if again, err := c.Drift(ctx); err != nil || again["e"] != other["e"] {
 		t.Errorf("after a reindexing: %+v, %v", again, err)
-	}
-}
-
-// plainRecall computes what EvaluateNeighbors finds of the queries of a modality, from how near items are,
-// the more the nearer; those that are not looked at are at -Inf.
-func plainRecall(t *testing.T, c *db.Collection, modality string, e db.NeighborEvaluation,
-	near func(it *db.Item, q []float32) float32) []float64 {
-	t.Helper()
-	want := make([]float64, len(e.Windows))
-	for _, q := range e.Queries[modality] {
-		code, _ := need2(c.EncodeQuery(ctx, db.Query{From: modality, Vector: q}))(t)
-		type hit struct {
-			near     float32
-			distance int
-		}
-		var hits []hit
-		for _, it := range dbkit.AllItems(t, c) {
-			h := hit{near: near(it, q)}
-			if math.IsInf(float64(h.near), -1) {
-				continue
-			}
-			for i, b := range it.Code {
-				h.distance += codec.Distance(codec.Code{uint64(b)}, codec.Code{uint64(code[i])})
-			}
-			hits = append(hits, h)
-		}
-		slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(b.near, a.near) })
-		for _, h := range hits[:e.K] {
-			nearer, ties := 0, 0
-			for _, other := range hits {
-				if other.distance < h.distance {
-					nearer++
-				} else if other.distance == h.distance {
-					ties++
-				}
-			}
-			for w, window := range e.Windows {
-				want[w] += min(max(float64(window-nearer)/float64(ties), 0),
-					1) / float64(e.K*len(e.Queries[modality]))
-			}
-		}
-	}
-	return want
-}
-
-// Modalities that share a space are measured each by its own vectors, and by the metric of the space.
-func TestEvaluateNeighborsOfASharedSpace(t *testing.T) {
-	schema := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 16, Metric: db.L2},
-		{Name: "text", Dim: 16, SpaceOf: "image"}}}
-	var items []*db.Item
-	for i, x := range synth.Embeddings(0, 300, 16, 1) {
-		for j := range x {
-			x[j] *= float32(1 + i%7) // so that cosines say something else than distances
-		}
-		items = append(items, &db.Item{Key: fmt.Sprint(i),
-			Vectors: map[string][]float32{[]string{"image", "text"}[i%2]: x}})
-	}
-	_, c := openWith(t, vfs.NewMem(), schema, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 24}})
-	e := db.NeighborEvaluation{Queries: map[string][][]float32{"image": synth.Embeddings(1000, 20, 16, 1)},
-		K: 5, Windows: []int{5, 30, 150}}
-	got, err := c.EvaluateNeighbors(ctx, e)
-	if err != nil || len(got) != 1 || got[0].Items != 150 {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	want := plainRecall(t, c, "image", e, func(it *db.Item, q []float32) float32 {
-		if it.Vectors["image"] == nil {
-			return float32(math.Inf(-1))
-		}
-		d := float32(0)
-		for i, x := range it.Vectors["image"] {
-			d -= (x - q[i]) * (x - q[i])
-		}
-		return d
-	})
-	for w, x := range got[0].Windows {
-		if math.Abs(x.Recall-want[w]) > 1e-9 {
-			t.Errorf("recall %+v, by a scan %.4f", x, want[w])
-		}
-	}
-}
-
-// Recall is that of a linear scan: of the items that are nearest by a plain computation of cosines,
-// those that are among the first by the distance of codes.
-func TestEvaluateNeighbors(t *testing.T) {
-	items := embeddedItems(0, 300, 32, 1)
-	queries := synth.Embeddings(1000, 20, 32, 1)
-	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
-	e := db.NeighborEvaluation{Queries: map[string][][]float32{"e": queries}, K: 5,
-		Windows: []int{5, 30, 300}, Where: "year != 2003"}
-	if _, err := c.EvaluateNeighbors(ctx, e); !errors.Is(err, db.ErrNoModel) {
-		t.Errorf("before the training: %v", err)
-	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 24}})
-	got, err := c.EvaluateNeighbors(ctx, e)
-	if err != nil || len(got) != 1 || got[0].Modality != "e" || got[0].Queries != 20 || got[0].Items != 240 ||
-		got[0].K != 5 || len(got[0].Windows) != 3 {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	want := plainRecall(t, c, "e", e, func(it *db.Item, q []float32) float32 {
-		if it.Fields["year"] == int64(2003) {
-			return float32(math.Inf(-1))
-		}
-		return plainCosine(q, it.Vectors["e"])
-	})
-	for w, x := range got[0].Windows {
-		if x.Window != e.Windows[w] || math.Abs(x.Recall-want[w]) > 1e-9 {
-			t.Errorf("recall %+v, by a scan %.4f", x, want[w])
-		}
-	}
-	for what, e := range map[string]db.NeighborEvaluation{
-		"no queries": {}, "a modality": {Queries: map[string][][]float32{"x": queries}},
-		"k":          {Queries: e.Queries, K: -1},
-		"a window":   {Queries: e.Queries, Windows: []int{0}},
-		"dimensions": {Queries: map[string][][]float32{"e": {{1, 2}}}},
-		"zeros":      {Queries: map[string][][]float32{"e": {make([]float32, 32)}}},
-		"sparse":     {Sparse: map[string][]db.Sparse{"x": nil}},
-	} {
-		if _, err := c.EvaluateNeighbors(ctx, e); !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
 	}
 }
 

@@ -14,11 +14,10 @@ type (
 	Reindexing   = report.Reindexing
 	Retrieval    = report.Retrieval
 
-	NeighborRecall = report.NeighborRecall
-	Explain        = report.Explain
-	Activity       = report.Activity
-	SpaceInfo      = report.SpaceInfo
-	SpaceState     = report.SpaceState
+	Explain    = report.Explain
+	Activity   = report.Activity
+	SpaceInfo  = report.SpaceInfo
+	SpaceState = report.SpaceState
 )
 
 // DriftLimit is the Drift above which it is time to train again.

@@ -312,54 +312,6 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 	return out, err
 }
 
-// A NeighborEvaluation measures codes without labels: how many of the K items nearest to a query by
-// vectors, with the metric of its modality, are among the first items by codes.
-type NeighborEvaluation struct {
-	// Queries and Sparse hold the vectors of the queries by modality, as in Evaluation. A modality
-	// may have any number of them.
-	Queries map[string][][]float32
-	Sparse  map[string][]Sparse
-
-	K       int   // the nearest items by vectors; 0 means 10
-	Windows []int // numbers of first items by codes; nil means 100, 200, 500 and 1,000
-
-	// Where, if not empty, is an expression that the items match, see Query.Where.
-	Where string
-	Args  []any
-}
-
-// EvaluateNeighbors measures the queries of each modality among the items that have it, by the codes of
-// the space of the handle. It compares each query with all vectors and all codes: some milliseconds a
-// query for 100,000 items with their vectors in memory, seconds if it has to read them. It waits
-// until vectors are in memory, as far as Options.RerankCacheBytes allows. Errors: ErrNoModel if
-// nothing is trained; ErrInvalid for queries that do not fit, and for an index-only collection, which
-// has no vectors.
-func (c *Collection) EvaluateNeighbors(ctx context.Context, e NeighborEvaluation) ([]NeighborRecall, error) {
-	in := &learn.NeighborEvaluation{Queries: e.Queries, Sparse: insideSparse(e.Sparse), K: e.K,
-		Windows: e.Windows, Where: e.Where, Args: e.Args}
-	// Vectors that are in memory need not be read for each query.
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
-		for t, m := range cv.Modalities {
-			if len(e.Queries[m.Name]) > 0 && cv.WantVectors(t) {
-				c.db.search.Wanted()
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		err = c.db.WaitForIndex(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var out []NeighborRecall
-	err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
-		out, err = learn.EvaluateNeighbors(ctx, c.db.search, v, cv, in)
-		return err
-	})
-	return out, err
-}
-
 // readLoaded gives f the state that the handle shows, when its codes are in memory.
 func (c *Collection) readLoaded(ctx context.Context,
 	f func(v *state.View, cv *state.CollectionView) error) error {

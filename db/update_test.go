@@ -14,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
-	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -466,7 +465,7 @@ func TestUpdateAfterRestoring(t *testing.T) {
 func TestUpdateOfMany(t *testing.T) {
 	dbkit.LongTest(t)
 	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(learn.ManyPending+2000, synth.Config{Seed: 11})
+	items := dbkit.Pairs(5000, synth.Config{Seed: 11})
 	putAll(t, c, items[:1000])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	want := 0

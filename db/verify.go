@@ -40,12 +40,10 @@ func (o *VerifyOptions) inside() verify.Options {
 // finding, and Verify goes on behind it. It reports no consequences of that finding, as far as it
 // can tell; a damaged descriptor of a collection hides the whole collection.
 //
-// Verify takes the time of reading everything twice. Deep recomputes codes and projections on all
-// cores, and adds up statistics. Memory, for one collection at a time: 8 bytes a row for keys, the
-// sets of rows of all labels, and the sets of indexed fields for 65,536 rows; for one space 12
-// bytes a row, 8 + bits/8 bytes a code, and 16 more while it compares codes with each other; with
-// Deep also the kept revisions of a space, and its statistics, three times. Each record that
-// cannot be read takes some 100 bytes.
+// Verify takes the time of reading everything twice, and of reading once more what contradicts. Deep
+// recomputes codes and projections on all cores, and adds up statistics. Memory, for one collection at a
+// time: bitmaps of rows, and 16 bytes a code; with Deep also the kept revisions of a space, and its
+// statistics, three times. Each record that cannot be read takes some 100 bytes.
 //
 // Errors: any error of found and of the context, and ErrClosed.
 func (d *DB) Verify(ctx context.Context, opt VerifyOptions,
@@ -118,9 +116,10 @@ type RepairOptions struct {
 // Repair calls found, unless it is nil, with every loss and every guess.
 //
 // Repair copies items with their row numbers, keys, labels, fields, payloads and vectors, the codes
-// that items bring, descriptors, models, revisions, and the lessons of items. It derives sets,
-// indexes, counters, statistics, keys from rows and rows from keys, and the codes of learned spaces,
-// by the present revision of each space, as Reindex does; that takes most of the time.
+// that items bring, descriptors, models and revisions. It derives sets, indexes, counters, keys from
+// rows and rows from keys, and the codes of learned spaces, by the present revision of each space, as
+// Reindex does; that takes most of the time. What items have taught a space is not kept: the next
+// Update learns from all items again.
 //
 // A lost record of an item loses the item; an item whose key is lost gets the key "lost+found/ROW". A space
 // whose model is lost is dropped, and its items stay. A collection whose descriptor is lost is lost, unless

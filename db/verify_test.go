@@ -475,25 +475,3 @@ func TestVerifyCanBeCancelledInStatistics(t *testing.T) {
 		t.Errorf("cancelled at %v: %v", told, err)
 	}
 }
-
-// A repair says where it adds up statistics, and ends there with its context, and the damaged
-// store stays.
-func TestRepairCanBeCancelledInStatistics(t *testing.T) {
-	dbkit.LongTest(t)
-	p := newPatient(t)
-	p.put(codec.NumberKey(codec.KindStatistics, 1, 1), []byte("damage"))
-	before := list(t, p.fs, p.dir)
-	cancelled, cancel := context.WithCancel(ctx)
-	defer cancel()
-	_, err := db.Repair(cancelled, p.dir, p.options(), db.RepairOptions{Progress: func(s string, _, _ int64) {
-		if strings.Contains(s, ": statistics of space ") {
-			cancel()
-		}
-	}}, nil)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-	if after := list(t, p.fs, p.dir); after != before {
-		t.Errorf("it has left %s, before there was %s", after, before)
-	}
-}

@@ -150,23 +150,6 @@ type Reindexing struct {
 	Seconds  float64 `json:"seconds"`          // how long it took
 }
 
-// A NeighborRecall is how many of the items that are nearest to queries by vectors of a modality are
-// among the first ones by codes.
-type NeighborRecall struct {
-	Modality string         `json:"modality"`
-	Queries  int            `json:"queries"`
-	Items    int            `json:"items"`   // with a code and the modality
-	K        int            `json:"k"`       // items that are nearest by vectors
-	Windows  []WindowRecall `json:"windows"` // as they were given
-}
-
-// A WindowRecall is the recall among the first Window items: the mean over the queries of the share of
-// the K nearest that is among them. Items at one distance count as in random order.
-type WindowRecall struct {
-	Window int     `json:"window"`
-	Recall float64 `json:"recall"`
-}
-
 // A Retrieval is how well queries of one modality find items of another.
 type Retrieval struct {
 	From string `json:"from"` // name of the modality of the queries

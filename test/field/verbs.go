@@ -133,7 +133,6 @@ var verbs = []verb{
 	{args: "encode x.db --from image --vectors in/more_image.npy --out out.npy", opens: true, prints: true},
 	{args: "eval x.db --vectors image=in/more_image.npy --labels in/more_labels.txt", opens: true,
 		prints: true},
-	{args: "eval x.db --vectors image=in/more_image.npy --truth neighbours", opens: true, prints: true},
 	{args: "export x.db --items out.jsonl", opens: true},
 	{args: "export x.db --items out.parquet", opens: true},
 	{args: "export x.db --codes out.npy --keys out.txt --labels out2.npy --label-names out2.txt",

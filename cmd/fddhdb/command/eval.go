@@ -26,11 +26,8 @@ type evaluating struct {
 	top                        int
 }
 
-// truthNeighbours is the value of --truth by which a query is to find the items with the nearest vectors.
-const truthNeighbours = "neighbours"
-
 func evalCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "eval DIR --vectors NAME=FILE... --labels FILE|--truth neighbours",
+	v := e.verb(groupLearn, "eval DIR --vectors NAME=FILE... --labels FILE",
 		"Measure how well queries find what they should", `
 		Eval measures retrieval with queries whose labels are known, and which should
 		not be in the database: from each modality that has queries to each other one,
@@ -54,19 +51,13 @@ func evalCommand(e *env) *cobra.Command {
 		relevant to no query. --where ranks only the items that match, those with labels
 		by has(label).
 
-		--truth neighbours needs no labels. The truth for a query is the ten items (--top)
-		whose vectors of its own modality are nearest to its vector, by the metric of that
-		modality. Recall is the share of these among the first 100, 200, 500 and 1,000 by
-		the distance of codes.
-
 		--plot draws two curves for each pair of modalities: precision against recall of all
 		items within each radius, and precision of the first K, K from 1 to 1000. With
 		--json they are numbers, too; docs/EVALUATION.md explains them.`, `
 		fddhdb eval wiki.db --vectors image=query_image.npy --vectors text=query_text.npy \
 		    --labels query_labels.npy
 		fddhdb eval wiki.db --vectors text=query_text.npy --labels query_labels.npy \
-		    --plot wiki.svg --json > wiki.json
-		fddhdb eval photos.db --vectors image=query_image.npy --truth neighbours`).onCollection().inSpace().filtered()
+		    --plot wiki.svg --json > wiki.json`).onCollection().inSpace().filtered()
 	o := evaluating{verb: v, vectors: flags.NamedList{Kind: "NAME=FILE"}}
 	v.f.Var(&o.vectors, "vectors", "queries of a modality; repeat it for each")
 	v.f.StringVar(&o.labels, "labels", "", "labels of the queries, a `FILE`.npy or text")
@@ -76,14 +67,10 @@ func evalCommand(e *env) *cobra.Command {
 	v.f.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg; with --json they are numbers, too")
 	usage.Matter(v.f, "vectors", "labels", "truth", "top", "where", "plot", "json")
 	return v.does(func() error {
-		neighbours := o.truth == truthNeighbours
 		switch {
 		case len(o.vectors.List) == 0:
 			return exit.Usagef("eval needs queries: --vectors NAME=FILE")
-		case neighbours && o.labels+o.names+o.plot != "":
-			return exit.Usagef("with --truth %s nothing is measured by labels: leave out --labels, --label-names and --plot",
-				truthNeighbours)
-		case !neighbours && o.labels == "":
+		case o.labels == "":
 			return exit.Usagef("eval needs the labels of the queries: --labels FILE")
 		case o.plot != "" && !strings.EqualFold(filepath.Ext(o.plot), ".svg"):
 			return exit.Usagef("--plot %s: a .svg file is drawn", o.plot)
@@ -91,9 +78,6 @@ func evalCommand(e *env) *cobra.Command {
 		return v.look(func() error {
 			if err := o.ready(); err != nil {
 				return err
-			}
-			if neighbours {
-				return o.evaluateNeighbours()
 			}
 			return o.evaluate()
 		})
@@ -301,34 +285,4 @@ func (o *evaluating) print(found []db.Retrieval) {
 	if len(empty) > 0 {
 		o.Printf("no items to find: %s\n", strings.Join(empty, ", "))
 	}
-}
-
-// evaluateNeighbours measures queries by the nearest items by vectors, and prints the recall.
-func (o *evaluating) evaluateNeighbours() error {
-	if !o.given("top") {
-		o.top = 10
-	}
-	q, _, err := o.readVectors()
-	if err != nil {
-		return err
-	}
-	o.Progress().Report("evaluating", 0, 0)
-	found, err := o.c.EvaluateNeighbors(o.ctx, db.NeighborEvaluation{Queries: q.Queries, Sparse: q.Sparse,
-		K: o.top, Where: o.where.Expr})
-	if err != nil {
-		return err
-	}
-	if o.json {
-		return o.PrintJSON(found)
-	}
-	var rows [][]any
-	for _, r := range found {
-		for _, w := range r.Windows {
-			rows = append(rows, []any{r.Modality, w.Window, term.NumberCell(w.Recall, 4),
-				term.CountCell(r.Queries), term.CountCell(r.Items)})
-		}
-	}
-	o.PrintTable([]term.Column{term.Left("modality"), term.Right("first"),
-		term.Right(fmt.Sprintf("recall@%d", o.top)), term.Right("queries"), term.Right("items")}, rows)
-	return nil
 }

@@ -299,7 +299,7 @@ type builder struct {
 
 	// rows from here on have been put since it began, with codes in the space; 0: not begun
 	until      uint64
-	building   *building     // the figures and the end that waiting builders see
+	building   *building     // the turn, and the figures that waiting builders see
 	committing time.Duration // the total time of its commits so far
 }
 
@@ -553,100 +553,74 @@ func (c Collection) Rebuild(ctx context.Context, space uint32, progress event.Pr
 // a crash or Close has interrupted. One builder at a time builds a space; others that want it
 // complete wait for that builder.
 
-// A building is the work of one builder, as waiting builders see it.
+// A building is the turn of builders of one space, and what waiting builders see of the one at work.
 type building struct {
+	turn  turn
 	rate  atomic.Int64 // the most items a second, 0 for no limit; a waiting builder may replace it
 	done  atomic.Int64 // the items looked at so far
 	total atomic.Int64 // the items to look at; 0: not known yet
-
-	// The builder writes built and err, then closes ended. Others read them only after that.
-	ended chan struct{}
-	built builtSpace
-	err   error // errEnded: it was given up, and another builder may go on
-}
-
-// buildings are the builders at work in a database. Safe for concurrent use.
-type buildings struct {
-	mu sync.Mutex
-	of map[spaceKey]*building // guarded by mu; made by the first claim
 }
 
 // A spaceKey names a space of a database by the numbers of its collection and itself.
 type spaceKey struct{ collection, space uint32 }
 
-// claim returns the building of a space if there is one. Else it begins one; then mine is
-// true, and the caller must call end.
-func (b *buildings) claim(key spaceKey) (one *building, mine bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if one := b.of[key]; one != nil {
-		return one, false
-	}
-	if b.of == nil {
-		b.of = map[spaceKey]*building{}
-	}
-	one = &building{ended: make(chan struct{})}
-	b.of[key] = one
-	return one, true
+// perSpace has a T for each space that was asked for. Safe for concurrent use.
+type perSpace[T any] struct {
+	mu sync.Mutex
+	of map[spaceKey]*T // guarded by mu; made by the first get
 }
 
-// end ends a building that claim has begun, and wakes the waiting callers.
-func (b *buildings) end(key spaceKey, one *building) {
-	b.mu.Lock()
-	// Remove it before closing ended: a waiting builder that wakes claims the space at once, and
-	// must not find this building again.
-	delete(b.of, key)
-	b.mu.Unlock()
-	close(one.ended)
+// get returns the T of a space, which it makes if need be.
+func (p *perSpace[T]) get(key spaceKey, new func() *T) *T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[spaceKey]*T{}
+	}
+	if p.of[key] == nil {
+		p.of[key] = new()
+	}
+	return p.of[key]
 }
 
-// errEnded says to waiting builders that the building was given up, as its context ended or a
-// callback panicked.
-var errEnded = errors.New("building a space has ended early")
+// remove drops the T of a space. A goroutine that uses it may go on.
+func (p *perSpace[T]) remove(key spaceKey) {
+	p.mu.Lock()
+	delete(p.of, key)
+	p.mu.Unlock()
+}
 
-// run builds the space. If another builder is at it, run waits for that one, and goes on if it
-// gives up. Errors: the error of ctx, ErrNotFound if the space has been dropped, any error of the
-// other builder.
+// A turn is a lock that ends with a context: it holds one while a goroutine has it.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+// release gives the turn to another goroutine.
+func (t turn) release() { <-t }
+
+// run builds the space. If another builder is at it, run waits for its turn, and goes on from where that one
+// has come to: it may be complete. Errors: the error of ctx, ErrNotFound if the space has been dropped, any
+// error of the store.
 func (b *builder) run(ctx context.Context) (builtSpace, error) {
-	key := spaceKey{b.c.ID, b.space}
-	for {
-		// Several builders may wake when one gives up. One of them claims the space, and the others
-		// watch that one. TestReindexTogether of db has three.
-		one, mine := b.c.in.buildings.claim(key)
-		if mine {
-			return b.work(ctx, key, one)
-		}
-		if err := b.watch(ctx, one); err != nil {
-			return builtSpace{}, err
-		}
-		if one.err != errEnded {
-			return one.built, one.err
-		}
+	// TestReindexTogether of db has three builders.
+	b.building = b.c.in.buildings.get(spaceKey{b.c.ID, b.space}, func() *building {
+		return &building{turn: newTurn()}
+	})
+	if err := b.wait(ctx); err != nil {
+		return builtSpace{}, err
 	}
-}
-
-// work builds the space as the one builder that has claimed it.
-func (b *builder) work(ctx context.Context, key spaceKey, one *building) (builtSpace, error) {
-	one.err = errEnded // stays if ctx ends or a callback panics
-	defer b.c.in.buildings.end(key, one)
-	one.rate.Store(int64(b.rate))
-	b.building = one
-	// The end of ctx and a panic of a callback concern this call alone: errEnded stays, and another
-	// builder goes on. Any other error, such as damage, would meet every builder, so all waiting
-	// calls get it.
-	built, err := b.build(ctx)
-	if err == nil || ctx.Err() == nil {
-		one.built, one.err = built, err
-	}
-	return built, err
+	defer b.building.turn.release()
+	b.building.rate.Store(int64(b.rate))
+	return b.build(ctx)
 }
 
 // watchEvery is the time between two progress reports of a waiting builder.
 const watchEvery = 100 * time.Millisecond
 
-// watch waits until a building ends, and reports its progress. If b has a rate, that replaces
-// the rate of the building.
-func (b *builder) watch(ctx context.Context, one *building) error {
+// wait waits for the turn, and reports the progress of the builder that has it. If b has a rate, that replaces
+// the rate of the other one.
+func (b *builder) wait(ctx context.Context) error {
+	one := b.building
 	if b.rate > 0 { // build reads it before each block
 		one.rate.Store(int64(b.rate))
 	}
@@ -654,12 +628,17 @@ func (b *builder) watch(ctx context.Context, one *building) error {
 	defer ticker.Stop()
 	last := int64(-1)
 	for {
+		select {
+		case one.turn <- struct{}{}:
+			return nil
+		default:
+		}
 		if done, total := one.done.Load(), one.total.Load(); b.progress != nil && total > 0 && done != last {
 			b.progress("encode", done, total)
 			last = done
 		}
 		select {
-		case <-one.ended:
+		case one.turn <- struct{}{}:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

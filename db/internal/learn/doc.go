@@ -48,7 +48,7 @@
 // function that Resume returns. All end with state.Database.Stopping. Everything else runs in the goroutine
 // of the caller and in helpers that it waits for. The exception is a watcher of dropped collections
 // (untilDropped), which ends with the call and is not waited for. One goroutine at a time uses a learner
-// (learners.get). One builder at a time builds a space, and others wait for it (buildings.claim).
+// (turnOf). One builder at a time builds a space, and others wait for their turn (builder.run).
 //
 // It may import state, bulk (codes stored as tables), search (queries of an evaluation), and the packages
 // below these.

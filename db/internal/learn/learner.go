@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -38,9 +37,7 @@ import (
 // stays until the space is dropped, because bringing it up to date takes a while. The comment of model.Online
 // gives its memory.
 type learner struct {
-	// busy is a lock that ends with a context: it holds one while a goroutine uses the
-	// learner. It guards all fields below. Only Checkpoint, in Close, goes without.
-	busy chan struct{}
+	turn // guards all fields below. Only Checkpoint, in Close, goes without.
 
 	online    *model.Online // statistics and projections; nil: load them from the store
 	revision  uint32        // the last revision whose lessons the statistics have
@@ -54,51 +51,26 @@ type learner struct {
 	forgotten int // retractions that the present revision does not include
 }
 
-// learners are the learners of a database. Safe for concurrent use.
-type learners struct {
-	mu sync.Mutex
-	of map[spaceKey]*learner // guarded by mu; made by the first get
-}
-
-// get returns the learner of a space, locked, and makes it if need be; the caller must release
+// turnOf returns the learner of a space, locked, and makes it if need be; the caller must release
 // it. It waits for the goroutine that uses the learner, or until ctx ends. The statistics may
 // be out of date; Database.learner brings them up to date.
-func (l *learners) get(ctx context.Context, key spaceKey) (*learner, error) {
-	l.mu.Lock()
-	if l.of == nil {
-		l.of = map[spaceKey]*learner{}
-	}
-	one := l.of[key]
-	if one == nil {
-		one = &learner{busy: make(chan struct{}, 1)}
-		l.of[key] = one
-	}
-	l.mu.Unlock()
+func (d *Database) turnOf(ctx context.Context, key spaceKey) (*learner, error) {
+	one := d.learners.get(key, func() *learner { return &learner{turn: newTurn()} })
 	select {
-	case one.busy <- struct{}{}:
+	case one.turn <- struct{}{}:
 		return one, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// release unlocks the learner.
-func (l *learner) release() { <-l.busy }
-
 // forget drops the statistics, which may be wrong after an error: the next use loads them.
 func (l *learner) forget() { l.online = nil }
-
-// remove drops the learner of a space. A goroutine that uses it may go on.
-func (l *learners) remove(key spaceKey) {
-	l.mu.Lock()
-	delete(l.of, key)
-	l.mu.Unlock()
-}
 
 // learner returns the learner of the space of cv, locked and up to date with view v. The
 // caller must release it.
 func (d *Database) learner(ctx context.Context, v *state.View, cv *state.CollectionView) (*learner, error) {
-	l, err := d.learners.get(ctx, spaceKey{cv.ID, cv.Space.ID})
+	l, err := d.turnOf(ctx, spaceKey{cv.ID, cv.Space.ID})
 	if err != nil {
 		return nil, err
 	}
@@ -209,15 +181,9 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 			if d.Revision > upTo {
 				return nil // the statistics never had its lesson
 			}
-			vectors := make([]model.Vector, len(cv.Modalities))
-			for _, f := range d.Features {
-				if int(f.Modality) >= len(vectors) {
-					return fault.Corrupt(fmt.Errorf("modality %d of %d", f.Modality, len(vectors)),
-						"retraction %x", key)
-				}
-				if err := cv.Modalities[f.Modality].DecodeVector(&vectors[f.Modality], f.Record); err != nil {
-					return fault.Corrupt(err, "retraction %x", key)
-				}
+			vectors, err := cv.DecodeFeatures(d.Features)
+			if err != nil {
+				return fault.Corrupt(err, "retraction %x", key)
 			}
 			item := sp.Example(vectors, nil)
 			lesson, err := sp.Lesson(d.Lesson, item)

@@ -263,7 +263,7 @@ func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.Vie
 			return v, space, err
 		}
 		// Another update goes on: wait for the learner, which it has, and try again.
-		l, err := c.in.learners.get(ctx, spaceKey{c.ID, space})
+		l, err := c.in.turnOf(ctx, spaceKey{c.ID, space})
 		if err != nil {
 			return nil, 0, err
 		}
@@ -353,48 +353,28 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	return nil // rows without labels stay pending
 }
 
-const (
-	// maxUpdateRows is the most labelled rows, and the most others, that one update looks at.
-	// It bounds the commit.
-	maxUpdateRows = 1 << 20
-	// ManyPending is the number of pending rows above which partition reads the row sets of
-	// labels instead of the record of each row. Rows that are refused stay pending, so that
-	// there may be very many.
-	ManyPending = 1 << 14
-)
+// maxUpdateRows is the most labelled rows, and the most others, that one update looks at.
+// It bounds the commit.
+const maxUpdateRows = 1 << 20
 
 // partition returns the pending rows with a label that the model knows, maxUpdateRows at most,
 // and all pending rows without one.
 func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.Bitmap, err error) {
 	pending, m := u.cv.Pending, u.cv.Space.Learned
-	if pending.GetCardinality() > ManyPending {
-		// One pass over the sets of the known labels costs less than a read for each pending row.
-		known := roaring.New()
-		prefix := append(codec.CollectionKey(codec.KindRows, u.cv.ID), codec.SetLabel)
-		err = record.ForEach(u.v.Snap, prefix, func(key, value []byte) error {
-			if _, id, container := codec.RowsKeyParts(key); m.Knows([]uint32{id}) {
-				return record.AddRows(known, key, value, container)
-			}
-			return ctx.Err()
-		})
-		labelled = roaring.And(pending, known)
-		return firstRows(labelled, maxUpdateRows), roaring.AndNot(pending, known), err
+	if pending.IsEmpty() {
+		return roaring.New(), roaring.New(), nil
 	}
-	labelled, unlabelled = roaring.New(), roaring.New()
-	for it := pending.Iterator(); it.HasNext() && err == nil; {
-		row := it.Next()
-		rec, rerr := record.ReadItem(u.v.Snap, u.cv.ID, row)
-		switch {
-		case rerr != nil:
-			return nil, nil, rerr
-		case m.Knows(rec.Labels):
-			labelled.Add(row)
-		default:
-			unlabelled.Add(row)
+	// One pass over the sets of the known labels costs less than a read for each pending row: rows that are
+	// refused stay pending, so that there may be very many.
+	known := roaring.New()
+	err = record.ForEach(u.v.Snap, codec.SetPrefix(u.cv.ID, codec.SetLabel), func(key, value []byte) error {
+		if _, id, container := codec.RowsKeyParts(key); m.Knows([]uint32{id}) {
+			return record.AddRows(known, key, value, container)
 		}
-		err = ctx.Err()
-	}
-	return labelled, unlabelled, err
+		return ctx.Err()
+	})
+	labelled = roaring.And(pending, known)
+	return firstRows(labelled, maxUpdateRows), roaring.AndNot(pending, known), err
 }
 
 const (

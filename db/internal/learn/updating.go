@@ -24,9 +24,9 @@ type Database struct {
 	Items    int
 	Interval time.Duration
 
-	learners  learners      // the statistics in memory, by space; locks itself
-	buildings buildings     // the builders at work, by space; locks itself
-	wanted    chan struct{} // wakes KeepUpdated; Written fills it; holds one
+	learners  perSpace[learner]  // the statistics in memory
+	buildings perSpace[building] // the turns of builders
+	wanted    chan struct{}      // wakes KeepUpdated; Written fills it; holds one
 
 	outgrown chan struct{} // wakes KeepRenewed; holds one
 	renewing renewing      // the index of vectors that is being made again; locks itself
@@ -68,6 +68,7 @@ func (d *Database) Written(changed []*state.CollectionView) {
 // learner keeps it, and fails at its commit.
 func (d *Database) Dropped(collection, space uint32) {
 	d.learners.remove(spaceKey{collection, space})
+	d.buildings.remove(spaceKey{collection, space})
 }
 
 // Updates in the background. One goroutine a database updates the active spaces of its

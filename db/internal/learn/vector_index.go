@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -605,53 +606,22 @@ func outgrown(cv *state.CollectionView, tried map[*record.VectorIndex]bool) *sta
 	return nil
 }
 
-// A renewing controls the background renewal of an index; there is at most one at a time. It gives way to
-// callers that make an index themselves.
+// A renewing lets callers that make indexes, who share the lock, stop the background renewal, which has it alone.
 type renewing struct {
-	mu      sync.Mutex
-	callers int    // that make an index
-	stop    func() // cancels the running renewal, and waits for its end; nil: none
+	sync.RWMutex
+	stop atomic.Pointer[context.CancelFunc] // of the latest renewal; nil: there was none
 }
 
-// giveWay stops background renewals until the caller calls the returned function.
+// giveWay stops the background renewal until the caller calls the returned function.
 func (d *Database) giveWay() (done func()) {
-	r := &d.renewing
-	r.mu.Lock()
-	r.callers++
-	stop := r.stop
-	r.mu.Unlock()
-	if stop != nil {
-		stop()
+	if stop := d.renewing.stop.Load(); stop != nil {
+		(*stop)()
 	}
+	d.renewing.RLock()
 	return func() {
-		r.mu.Lock()
-		r.callers--
-		r.mu.Unlock()
+		d.renewing.RUnlock()
 		d.wakeRenewer()
 	}
-}
-
-// begin returns the context of a renewal, and a function to call at its end; ok reports that no caller is
-// making an index.
-func (r *renewing) begin(ctx context.Context) (_ context.Context, end func(), ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.callers > 0 {
-		return ctx, nil, false
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	r.stop = func() {
-		cancel()
-		<-ended
-	}
-	return ctx, func() {
-		cancel()
-		r.mu.Lock()
-		r.stop = nil
-		r.mu.Unlock()
-		close(ended)
-	}, true
 }
 
 // wakeRenewer wakes KeepRenewed.
@@ -685,8 +655,10 @@ func (d *Database) renewAll(ctx context.Context, tried map[*record.VectorIndex]b
 		return x != nil && int(cv.Presence[x.Modality].GetCardinality())*x.Dim <= most
 	}
 	for _, c := range d.collectionsNow(due) {
-		rctx, end, ok := d.renewing.begin(ctx)
-		if !ok {
+		rctx, cancel := context.WithCancel(ctx)
+		d.renewing.stop.Store(&cancel)
+		if !d.renewing.TryLock() { // a caller makes an index
+			cancel()
 			return
 		}
 		octx, op := d.State.Signals.BeginInBackground(rctx, event.OpVectorIndex, c.Name)
@@ -696,7 +668,8 @@ func (d *Database) renewAll(ctx context.Context, tried map[*record.VectorIndex]b
 			return err
 		})
 		op.End(err, event.Event{Attrs: []slog.Attr{slog.Int("index", int(id))}})
-		end()
+		d.renewing.Unlock()
+		cancel()
 		if ctx.Err() != nil {
 			return
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -258,15 +257,6 @@ func (p *ByBlock[T]) Get(n uint32) *T {
 		p.at, p.block = n/codec.BlockRows, b
 	}
 	return &p.block[n%codec.BlockRows]
-}
-
-// Each calls f with every number of the blocks that exist, ascending, zero values included. f may change *x.
-func (p *ByBlock[T]) Each(f func(n uint32, x *T)) {
-	for _, block := range slices.Sorted(maps.Keys(p.blocks)) {
-		for i := range p.blocks[block] {
-			f(block*codec.BlockRows+uint32(i), &p.blocks[block][i])
-		}
-	}
 }
 
 // Chunked describes how a large value, such as a model, is stored in chunks, which are records of their own.

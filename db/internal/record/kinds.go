@@ -11,7 +11,8 @@ import (
 // A Kind has the common properties of all records of one kind. Deletions, copies, verifications and repairs
 // use them.
 type Kind struct {
-	Scope       Scope // 0: there are no such records
+	Name        string // of all its records, in findings
+	Scope       Scope  // 0: there are no such records
 	Origin      Origin
 	ForLearning bool // only learning needs it: index-only copies do not have it
 }
@@ -40,34 +41,34 @@ const (
 
 // kinds is the one table of all kinds, in the order of keys.
 var kinds = [256]Kind{
-	codec.KindDatabase:   {Scope: OfDatabase},
-	codec.KindName:       {Scope: OfDatabase},
-	codec.KindCollection: {Scope: OfCollection},
-	codec.KindLabel:      {Scope: OfCollection},
-	codec.KindCounters:   {Scope: OfCollection},
-	codec.KindMark:       {Scope: OfDatabase},
-	codec.KindKey:        {Scope: OfCollection},
-	codec.KindItem:       {Scope: OfCollection},
-	codec.KindFeatures:   {Scope: OfCollection, ForLearning: true},
-	codec.KindRowKeys:    {Scope: OfCollection},
-	codec.KindSpace:      {Scope: OfSpace},
-	codec.KindModel:      {Scope: OfSpace},
-	codec.KindStatistics: {Scope: OfSpace, Origin: Derived, ForLearning: true},
-	codec.KindRevision:   {Scope: OfSpace},
-	codec.KindOnlineRows: {Scope: OfSpace}, // index-only copies have one of its sets, SetRecode
-	codec.KindRetraction: {Scope: OfSpace, Origin: Derived, ForLearning: true},
-	codec.KindLessons:    {Scope: OfSpace, ForLearning: true},
-	codec.KindRowCodes:   {Scope: OfSpace, Origin: Coded},
-	codec.KindCodes:      {Scope: OfSpace, Origin: Coded},
-	codec.KindCodeRows:   {Scope: OfSpace, Origin: Coded},
-	codec.KindProjection: {Scope: OfSpace, Origin: Derived},
-	codec.KindSubstring:  {Scope: OfSpace, Origin: Derived},
-	codec.KindRows:       {Scope: OfCollection}, // the sets of labels are derived
-	codec.KindFieldRows:  {Scope: OfCollection, Origin: Derived},
-	codec.KindIndex:      {Scope: OfCollection, ForLearning: true},
-	codec.KindCentre:     {Scope: OfCollection, ForLearning: true},
-	codec.KindEntries:    {Scope: OfCollection, Origin: Derived, ForLearning: true},
-	codec.KindStale:      {Scope: OfCollection, Origin: Derived, ForLearning: true},
+	codec.KindDatabase:   {Name: "database", Scope: OfDatabase},
+	codec.KindName:       {Name: "names of collections", Scope: OfDatabase},
+	codec.KindCollection: {Name: "descriptors of collections", Scope: OfCollection},
+	codec.KindLabel:      {Name: "labels", Scope: OfCollection},
+	codec.KindCounters:   {Name: "counters", Scope: OfCollection},
+	codec.KindMark:       {Name: "marks", Scope: OfDatabase},
+	codec.KindKey:        {Name: "rows of keys", Scope: OfCollection},
+	codec.KindItem:       {Name: "items", Scope: OfCollection},
+	codec.KindFeatures:   {Name: "features", Scope: OfCollection, ForLearning: true},
+	codec.KindRowKeys:    {Name: "keys of rows", Scope: OfCollection},
+	codec.KindSpace:      {Name: "spaces", Scope: OfSpace},
+	codec.KindModel:      {Name: "model", Scope: OfSpace},
+	codec.KindStatistics: {Name: "statistics", Scope: OfSpace, Origin: Derived, ForLearning: true},
+	codec.KindRevision:   {Name: "revisions", Scope: OfSpace},
+	codec.KindOnlineRows: {Name: "rows of the online step", Scope: OfSpace, Origin: Derived}, // index-only copies have one of its sets, SetRecode
+	codec.KindRetraction: {Name: "retractions", Scope: OfSpace, Origin: Derived, ForLearning: true},
+	codec.KindLessons:    {Name: "lessons", Scope: OfSpace, Origin: Derived, ForLearning: true},
+	codec.KindRowCodes:   {Name: "codes of rows", Scope: OfSpace, Origin: Coded},
+	codec.KindCodes:      {Name: "codes", Scope: OfSpace, Origin: Coded},
+	codec.KindCodeRows:   {Name: "rows of codes", Scope: OfSpace, Origin: Coded},
+	codec.KindProjection: {Name: "projections", Scope: OfSpace, Origin: Derived},
+	codec.KindSubstring:  {Name: "postings", Scope: OfSpace, Origin: Derived},
+	codec.KindRows:       {Name: "sets of rows", Scope: OfCollection}, // the sets of labels are derived
+	codec.KindFieldRows:  {Name: "indexed fields", Scope: OfCollection, Origin: Derived},
+	codec.KindIndex:      {Name: "indexes of vectors", Scope: OfCollection, ForLearning: true},
+	codec.KindCentre:     {Name: "centres of indexes", Scope: OfCollection, Origin: Derived, ForLearning: true},
+	codec.KindEntries:    {Name: "entries of indexes", Scope: OfCollection, Origin: Derived, ForLearning: true},
+	codec.KindStale:      {Name: "stale rows of indexes", Scope: OfCollection, Origin: Derived, ForLearning: true},
 }
 
 // KindOf returns the properties of records whose keys begin with this byte.

@@ -268,6 +268,21 @@ func Retraction(r pebble.Reader, d *Descriptor, modalities []int, row uint32,
 	return out, nil
 }
 
+// DecodeFeatures decodes the features of a retraction, by modality of the collection.
+func (d *Descriptor) DecodeFeatures(features []codec.Feature) ([]model.Vector, error) {
+	vectors := make([]model.Vector, len(d.Modalities))
+	for _, f := range features {
+		if int(f.Modality) >= len(vectors) {
+			return nil, fmt.Errorf("it has features of modality %d of %d", f.Modality, len(vectors))
+		}
+		m := &d.Modalities[f.Modality]
+		if err := m.DecodeVector(&vectors[f.Modality], f.Record); err != nil {
+			return nil, fmt.Errorf("features %q: %w", m.Name, err)
+		}
+	}
+	return vectors, nil
+}
+
 // ReadLesson returns the lesson of a row in a space whose codes have so many bits, in memory of the caller's
 // own; found is false if the row has taught nothing.
 func ReadLesson(r pebble.Reader, collection, space uint32, bits int,

@@ -49,8 +49,6 @@ type Query struct {
 
 	Recall float64  // least recall of an answer by vectors; 0: the default, 1: exact
 	Forced *ByCells // forces the use of an index, for measurements; nil: the recall decides
-
-	ByVectors bool // answer by vectors of From even if there are codes
 }
 
 // A ByCells forces the use of an index of vectors, complete or not.
@@ -208,7 +206,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if s.args, err = where.Spell(q.Args); err != nil {
 		return nil, err // an error that the expression has not met before
 	}
-	if cv.Space == nil || q.ByVectors || q.Recall > 0 || q.Forced != nil {
+	if cv.Space == nil || q.Recall > 0 || q.Forced != nil {
 		if err = s.startByVectors(ctx); err == nil {
 			err = s.checkSimilarity(q.Order)
 		}

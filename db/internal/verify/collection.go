@@ -1,9 +1,10 @@
 package verify
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
+	"hash/maphash"
 	"math"
 	"math/bits"
 	"slices"
@@ -11,70 +12,107 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/spaces"
-	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/internal/cells"
+	"github.com/fddhdb/fddhdb/model"
 )
-
-// Nearly every fact about items is stored twice: an item names its labels, and a label has the set of its
-// rows. To compare such a pair both ways, a check reads one side into bitmaps. Then it walks the other side,
-// and takes the row of each record out of the bitmap. A record whose row is not in the bitmap is a finding.
-// So is a row that is left.
 
 // A collectionVerifier checks one collection. Its fields have the records read so far; each is complete after
 // the named check.
 type collectionVerifier struct {
 	*verifier
-	reporter // of the collection
 	*record.Descriptor
 	counters *codec.Counters   // nil: unreadable, so the spaces are unknown; readCounters
 	nextRow  uint64            // rows from this on are not given out; MaxUint32 if counters is nil
 	labels   int               // labels below this have a name; MaxUint32 if unknown; readLabels
-	live     *roaring.Bitmap   // rows of the live set; readRows
-	presence []*roaring.Bitmap // by modality: rows of its set; readRows
-	// by label: rows of its set (readRows), less the rows that checkItems has found in items
-	labelled map[uint32]*roaring.Bitmap
-	// rows whose item record has been read, even if it cannot be decoded; checkItems
-	items   *roaring.Bitmap
-	unknown *roaring.Bitmap // of these, the rows whose item record cannot be decoded; checkItems
+	live     *roaring.Bitmap   // rows of the live set; checkRows
+	presence []*roaring.Bitmap // by modality: rows of its set; checkRows
 }
 
 // collection checks all records of a collection. The sets of rows come first, because all other records of
 // rows are compared with them.
 func (v *verifier) collection(d *record.Descriptor) {
-	c := &collectionVerifier{
-		verifier: v, reporter: reporter{to: v, collection: d.Name,
-			countersKey: codec.CollectionKey(codec.KindCounters, d.ID)},
-		Descriptor: d, nextRow: math.MaxUint32,
-		live: roaring.New(), labelled: map[uint32]*roaring.Bitmap{}, items: roaring.New(),
-		unknown: roaring.New(),
-	}
+	c := &collectionVerifier{verifier: v, Descriptor: d, nextRow: math.MaxUint32, live: roaring.New()}
 	for range d.Modalities {
 		c.presence = append(c.presence, roaring.New())
 	}
-	known := &knownCollection{name: d.Name}
-	v.known[d.ID] = known
 	// First the records that others are compared with: counters have the rows and spaces, labels the ids, row
 	// sets the rows. Spaces come last: they leave out unreadable items and features.
 	c.readCounters()
 	c.readLabels()
-	c.readRows()
-	c.checkKeys()
-	c.checkItems()
+	c.checkRows()
 	c.checkFeatures()
 	c.checkIndexes()
-	c.labelled = nil // frees the memory before the spaces take theirs
 	if c.counters != nil {
-		known.spaces = c.checkSpaces()
+		v.known[d.ID].spaces = map[uint32]bool{}
+		for _, n := range c.counters.Spaces {
+			v.known[d.ID].spaces[uint32(n.ID)] = true
+			c.checkSpace(n)
+		}
+	}
+	if c.IndexOnly {
+		c.begin("records for learning")
+		for _, kind := range record.Kinds(record.OfCollection) {
+			if record.KindOf(kind).ForLearning {
+				c.absent(codec.CollectionKey(kind, c.ID))
+			}
+		}
 	}
 	v.done.Items += int(c.live.GetCardinality())
+}
+
+// begin sets the stage of progress: the records that are looked at from now on.
+func (c *collectionVerifier) begin(what string) { c.at("collection %s: %s", c.Name, what) }
+
+// absent reports the records under a prefix, which an index-only collection does not have, in one finding.
+func (c *collectionVerifier) absent(prefix []byte) {
+	var first []byte
+	n := 0
+	c.walk(prefix, func(key, _ []byte) {
+		if n++; n == 1 {
+			first = slices.Clone(key)
+		}
+	})
+	if n > 0 {
+		c.bad(first, 0, "%d records, and the collection is index-only", n)
+	}
+}
+
+// key returns the key of a kind that the collection has once, or the prefix of one that it has often.
+func (c *collectionVerifier) key(kind byte) []byte { return codec.CollectionKey(kind, c.ID) }
+
+// The keys of records of a row.
+func (c *collectionVerifier) liveAt(row uint32) []byte {
+	return codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16))
+}
+
+func (c *collectionVerifier) itemAt(row uint32) []byte {
+	return codec.NumberKey(codec.KindItem, c.ID, row)
+}
+
+func (c *collectionVerifier) keyAt(row uint32) []byte {
+	return codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows)
+}
+
+func (c *collectionVerifier) featuresAt(t int) func(row uint32) []byte {
+	return func(row uint32) []byte { return codec.FeatureKey(c.ID, row, uint16(t)) }
+}
+
+func (c *collectionVerifier) presenceAt(t int) func(row uint32) []byte {
+	return func(row uint32) []byte {
+		return codec.RowsKey(c.ID, codec.SetModality, uint32(t), uint16(row>>16))
+	}
+}
+
+// badCounters reports that the counters are wrong.
+func (c *collectionVerifier) badCounters(format string, args ...any) {
+	c.bad(c.key(codec.KindCounters), 0, format, args...)
 }
 
 // readCounters reads the counters, and checks which spaces they call active. Without counters the spaces are
 // unknown, and none is checked.
 func (c *collectionVerifier) readCounters() {
-	b, err := record.Get(c.snap, c.countersKey)
+	b, err := record.Get(c.snap, c.key(codec.KindCounters))
 	if err == nil && b == nil {
 		err = errors.New("missing")
 	}
@@ -83,22 +121,19 @@ func (c *collectionVerifier) readCounters() {
 		n, err = codec.DecodeCounters(b)
 	}
 	if err != nil {
-		c.badCounters("%s: the spaces of the collection are not looked at", fault.Problem(err))
-		c.lose(c.countersKey)
+		c.undecoded(c.key(codec.KindCounters), 0,
+			fmt.Errorf("%w: the spaces of the collection are not looked at", err))
 		return
 	}
 	c.counters, c.nextRow = &n, n.NextRow
-	spaces := map[uint64]*codec.SpaceCounters{}
-	for i := range n.Spaces {
-		spaces[n.Spaces[i].ID] = &n.Spaces[i]
-	}
 	// A space that is being built cannot be searched, so it must be neither.
 	check := func(what string, id uint64) {
-		switch sp := spaces[id]; {
+		i := slices.IndexFunc(n.Spaces, func(s codec.SpaceCounters) bool { return s.ID == id })
+		switch {
 		case id == 0:
-		case sp == nil:
+		case i < 0:
 			c.badCounters("the %s is %d, which does not exist", what, id)
-		case sp.Building:
+		case n.Spaces[i].Building:
 			c.badCounters("the %s is %d, which is being built", what, id)
 		}
 	}
@@ -115,59 +150,74 @@ func (c *collectionVerifier) readLabels() {
 	c.begin("labels")
 	ids := map[string]uint32{}
 	gap := false
-	complete := c.walkPrefix(codec.CollectionKey(codec.KindLabel, c.ID), c.about("labels"),
-		func(key, value []byte) {
-			id, what := codec.LastNumber(key), fmt.Sprintf("label %d", codec.LastNumber(key))
-			if int64(id) != int64(c.labels) && !gap { // only the first gap is reported
-				gap = true
-				c.missing(fmt.Sprintf("label %d", c.labels),
-					codec.NumberKey(codec.KindLabel, c.ID, uint32(c.labels)),
-					"missing, and there is a label %d",
-					id)
-			}
-			if other, is := ids[string(value)]; is {
-				c.bad(what, key, "it is named %q, as is label %d", value, other)
-			}
-			if len(value) == 0 {
-				c.bad(what, key, "it has no name")
-			}
-			ids[string(value)] = id
-			c.labels = int(id) + 1
-		})
+	complete := c.walk(c.key(codec.KindLabel), func(key, value []byte) {
+		id := codec.LastNumber(key)
+		if missing := codec.NumberKey(codec.KindLabel, c.ID, uint32(c.labels)); int64(id) != int64(c.labels) &&
+			!gap && !c.lost(missing) { // only the first gap is reported
+			gap = true
+			c.bad(missing, 0, "missing, and there is a label %d", id)
+		}
+		if other, is := ids[string(value)]; is {
+			c.bad(key, 0, "it is named %q, as is label %d", value, other)
+		}
+		if len(value) == 0 {
+			c.bad(key, 0, "it has no name")
+		}
+		ids[string(value)] = id
+		c.labels = int(id) + 1
+	})
 	if !complete {
 		c.labels = math.MaxUint32 // no label of an item is reported as unknown
 	}
 }
 
-// readRows reads the sets of rows: rows that have an item, a modality, a label. It checks that
-// live rows have been given out, and that rows with a modality are live.
-func (c *collectionVerifier) readRows() {
-	c.begin("sets of rows")
-	c.walkPrefix(codec.CollectionKey(codec.KindRows, c.ID), c.about("sets of rows"), func(key, value []byte) {
-		set, id, container := codec.RowsKeyParts(key)
-		var into *roaring.Bitmap
-		switch {
-		case set == codec.SetLive && id == 0:
-			into = c.live
-		case set == codec.SetModality && int64(id) < int64(len(c.presence)):
-			into = c.presence[id]
-		case set == codec.SetLabel && int64(id) < int64(c.labels):
-			if into = c.labelled[id]; into == nil {
-				into = roaring.New()
-				c.labelled[id] = into
+// checkRows reads which rows there are: sets of rows, keys and items. It compares keys of rows with rows of
+// keys, and the labels and values of indexed fields of items with the sets of their rows.
+func (c *collectionVerifier) checkRows() {
+	seed := maphash.MakeSeed()
+	keyed, items := roaring.New(), roaring.New()
+	c.compare(func(f *comparison) {
+		c.begin("sets of rows")
+		c.walk(c.key(codec.KindRows), func(key, value []byte) { c.readSet(f, key, value) })
+		c.begin("keys")
+		c.entries(c.key(codec.KindRowKeys), func(key []byte, row uint32, entry []byte) {
+			keyed.Add(row)
+			f.tell(byPrimary, fact{codec.KindKey, row, maphash.Bytes(seed, entry)}, func() (_, _ place) {
+				return place{key, row}, place{codec.ItemKey(c.ID, string(entry)), 0}
+			})
+			if len(entry) == 0 {
+				c.bad(key, row, "it is empty")
 			}
-		default:
-			c.bad(fmt.Sprintf("rows of set %d, number %d", set, id), key, "there is no such set")
-			return
-		}
-		c.addRows(into, c.setName(set, id), key, value, container)
+		})
+		c.walk(c.key(codec.KindKey), func(key, value []byte) {
+			if len(value) != 4 {
+				c.undecoded(key, 0, fmt.Errorf("%d bytes, not 4", len(value)))
+				return
+			}
+			row := binary.BigEndian.Uint32(value)
+			f.tell(byDerived, fact{codec.KindKey, row, maphash.Bytes(seed, key[5:])}, func() (_, _ place) {
+				return place{c.keyAt(row), row}, place{key, 0}
+			})
+		})
+		c.begin("items")
+		c.walk(c.key(codec.KindItem), func(key, value []byte) {
+			items.Add(codec.LastNumber(key)) // also one that cannot be decoded: the row is not missing then
+			c.readItem(f, seed, key, value)
+		})
+		c.readFieldRows(f, seed)
+		c.sameRows(items, c.live, c.itemAt, c.liveAt)
+		c.sameRows(keyed, c.live, c.keyAt, c.liveAt)
 	})
-	c.checkRows(c.setName(codec.SetLive, 0), codec.RowsKey(c.ID, codec.SetLive, 0, 0), c.live)
 	for t, rows := range c.presence {
-		for row := range c.strayRows(rows, c.live) {
-			c.missing(c.setName(codec.SetModality, uint32(t)),
-				codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)),
-				"row %d is in it, and not in the live set", row)
+		c.lacking(rows, c.live, c.presenceAt(t), c.liveAt)
+	}
+	for _, x := range []struct {
+		rows *roaring.Bitmap
+		at   func(row uint32) []byte
+	}{{c.live, c.liveAt}, {items, c.itemAt}, {keyed, c.keyAt}} {
+		if !x.rows.IsEmpty() && uint64(x.rows.Maximum()) >= c.nextRow {
+			c.bad(x.at(x.rows.Maximum()), x.rows.Maximum(), "row %d is in it, the next row is %d",
+				x.rows.Maximum(), c.nextRow)
 		}
 	}
 	if n := c.counters; n != nil && n.Items != c.live.GetCardinality() &&
@@ -176,418 +226,261 @@ func (c *collectionVerifier) readRows() {
 	}
 }
 
-// setName names a set in findings.
-func (c *collectionVerifier) setName(set byte, id uint32) string {
-	switch set {
-	case codec.SetLive:
-		return "live rows"
-	case codec.SetModality:
-		return fmt.Sprintf("rows with modality %q", c.Modalities[id].Name)
-	}
-	return fmt.Sprintf("rows with label %d", id)
-}
-
-// addRows adds the rows of a stored layer to a set, what. A layer that cannot be decoded is
-// reported and lost.
-func (c *collectionVerifier) addRows(into *roaring.Bitmap, what string, key, value []byte, container uint16) {
-	l, err := codec.DecodeLayer(value)
-	if err != nil {
-		c.bad(what, key, "%s", fault.Problem(err))
-		c.lose(key)
+// readSet reads a container of a set of rows.
+func (c *collectionVerifier) readSet(f *comparison, key, value []byte) {
+	set, id, container := codec.RowsKeyParts(key)
+	known := set == codec.SetLive && id == 0 || set == codec.SetModality && int64(id) < int64(len(c.presence)) ||
+		set == codec.SetLabel && int64(id) < int64(c.labels)
+	if !known {
+		c.bad(key, 0, "there is no such set")
 		return
 	}
-	addContainer(into, l.Added, container)
-}
-
-// addContainer adds the rows of a container, given by their low 16 bits, to a set.
-func addContainer(into, low *roaring.Bitmap, container uint16) {
-	for it := low.Iterator(); it.HasNext(); {
-		into.Add(uint32(container)<<16 | it.Next())
+	rows := c.layer(key, value, container)
+	switch {
+	case rows == nil:
+	case set == codec.SetLive:
+		c.live.Or(rows)
+	case set == codec.SetModality:
+		c.presence[id].Or(rows)
+	default:
+		for it := rows.Iterator(); it.HasNext(); {
+			c.tellLabel(f, byDerived, it.Next(), id)
+		}
 	}
 }
 
-// checkRows reports the largest row of a set, if it has not been given out yet.
-func (c *collectionVerifier) checkRows(what string, key []byte, rows *roaring.Bitmap) {
-	if !rows.IsEmpty() && uint64(rows.Maximum()) >= c.nextRow {
-		c.bad(what, key, "row %d is in it, the next row is %d", rows.Maximum(), c.nextRow)
+// tellLabel tells that a row has a label.
+func (c *collectionVerifier) tellLabel(f *comparison, side int, row, id uint32) {
+	f.tell(side, fact{codec.KindRows, row, uint64(id)}, func() (_, _ place) {
+		return place{c.itemAt(row), 0}, place{codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)), 0}
+	})
+}
+
+// readItem checks an item, and tells its labels and the values of its indexed fields.
+func (c *collectionVerifier) readItem(f *comparison, seed maphash.Seed, key, value []byte) {
+	row := codec.LastNumber(key)
+	rec, err := codec.DecodeItemRecord(value)
+	if err == nil {
+		err = c.CheckValues(rec.Fields)
+	}
+	var terms record.Terms
+	if err == nil {
+		terms, err = c.Terms(rec.Labels, rec.Fields)
+	}
+	if err != nil {
+		c.undecoded(key, 0, err)
+		return
+	}
+	for _, id := range rec.Labels {
+		if int64(id) >= int64(c.labels) {
+			c.bad(key, 0, "it has label %d, of which there is no name", id)
+		} else {
+			c.tellLabel(f, byPrimary, row, id)
+		}
+	}
+	for _, x := range terms.Texts {
+		c.tellField(f, byPrimary, row, x.Field, x.Text, maphash.String(seed, x.Text))
+	}
+	// A number is in slice 0, which says that there is one, and in the slice of each bit of its
+	// image that is set (codec/sets.go).
+	for _, x := range terms.Numbers {
+		c.tellField(f, byPrimary, row, x.Field, sliceNames[codec.SliceExists], codec.SliceExists)
+		for image := x.Image; image != 0; image &= image - 1 {
+			slice := codec.SliceOf(bits.TrailingZeros64(image))
+			c.tellField(f, byPrimary, row, x.Field, sliceNames[slice], uint64(slice))
+		}
 	}
 }
 
-// strayRows yields the rows of a set that are not in another one, ascending, until the
-// verification ends.
-func (c *collectionVerifier) strayRows(rows, others *roaring.Bitmap) func(yield func(uint32) bool) {
-	return func(yield func(uint32) bool) {
-		for it := roaring.AndNot(rows, others).Iterator(); it.HasNext() && c.err == nil; {
-			if !yield(it.Next()) {
-				return
+// sliceNames has the slices of numbers as they end the keys of their rows.
+var sliceNames = func() (names [codec.SliceCount]string) {
+	for i := range names {
+		names[i] = string([]byte{byte(i)})
+	}
+	return names
+}()
+
+// tellField tells that a row has a value in an indexed field, or is in a slice of it; x is its hash or number.
+func (c *collectionVerifier) tellField(f *comparison, side int, row uint32, field uint16, value string,
+	x uint64) {
+	f.tell(side, fact{codec.KindFieldRows, row, mixed(uint64(field)) ^ x}, func() (_, _ place) {
+		return place{c.itemAt(row), 0}, place{codec.FieldRowsKey(c.ID, field, uint16(row>>16), value), 0}
+	})
+}
+
+// readFieldRows tells the rows of values of indexed fields. The rows of an unfinished index mean nothing.
+func (c *collectionVerifier) readFieldRows(f *comparison, seed maphash.Seed) {
+	strange := map[uint16]bool{}
+	c.walk(c.key(codec.KindFieldRows), func(key, value []byte) {
+		field, container, of := codec.FieldRowsKeyParts(key)
+		switch {
+		case int(field) < len(c.Fields) && c.Fields[field].Indexing:
+			return
+		case int(field) >= len(c.Fields) || !c.Fields[field].Indexed:
+			if !strange[field] {
+				strange[field] = true
+				c.bad(key, 0, "the field is not indexed")
 			}
-		}
-	}
-}
-
-// entries calls f with every entry of the blocks under prefix and its number, ascending. key is the key of
-// the block. f must not keep key or entry. A block that cannot be decoded is reported and lost. complete
-// reports whether all blocks under the prefix are known.
-func (c *collectionVerifier) entries(prefix []byte, about report.Finding,
-	f func(key []byte, n uint32, entry []byte)) (complete bool) {
-	all := c.walkPrefix(prefix, about, func(key, value []byte) {
-		block := codec.LastNumber(key)
-		b, err := codec.DecodeBlock(value)
-		if err == nil && block > math.MaxUint32/codec.BlockRows {
-			err = fmt.Errorf("there is no block %d", block)
-		}
-		if err != nil {
-			about.Problem = fault.Problem(err)
-			c.found(about, key)
-			c.lose(key)
 			return
 		}
-		for i := 0; i < b.Len() && c.err == nil; i++ {
-			f(key, block*codec.BlockRows+uint32(b.Offset(i)), b.Entry(i))
-		}
-	})
-	return all && !c.lostAny(prefix)
-}
-
-// checkItems checks item records, and compares three pairs, both ways: live rows and items, labels of items
-// and sets of labels, values of indexed fields and their sets. It takes each row out of the sets that its
-// item names. A row that is left in a set has no such item.
-func (c *collectionVerifier) checkItems() {
-	c.begin("items")
-	fields := newFieldVerifier(c)
-	c.walkPrefix(codec.CollectionKey(codec.KindItem, c.ID), c.about("items"), func(key, value []byte) {
-		row, what := codec.LastNumber(key), rowName("item", codec.LastNumber(key))
-		if !c.live.Contains(row) {
-			c.missing(what, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)),
-				"it is not in the live set")
-		}
-		if uint64(row) >= c.nextRow {
-			c.bad(what, key, "the next row is %d", c.nextRow)
-		}
-		// Also an item that cannot be decoded: the row is not missing then.
-		c.items.Add(row)
-		fields.begin(row)
-		rec, err := codec.DecodeItemRecord(value)
-		if err == nil {
-			err = c.CheckValues(rec.Fields)
-		}
-		var found record.Terms
-		if err == nil {
-			found, err = c.Terms(rec.Labels, rec.Fields)
-		}
-		if err != nil {
-			c.bad(what, key, "%s", fault.Problem(err))
-			c.lose(key)
-			c.unknown.Add(row)
+		text := c.Fields[field].Type == record.String
+		if !text && (len(of) != 1 || of[0] >= codec.SliceCount) {
+			c.bad(key, 0, "there is no such slice")
 			return
 		}
-		for _, id := range rec.Labels {
-			if int64(id) >= int64(c.labels) {
-				c.bad(what, key, "it has label %d, of which there is no name", id)
-			} else if rows := c.labelled[id]; rows == nil || !rows.CheckedRemove(row) {
-				c.missing(what, codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)),
-					"it has label %d, in whose set it is not", id)
-			}
+		rows := c.layer(key, value, container)
+		if rows == nil {
+			return
 		}
-		fields.item(row, found)
+		name := string(of)
+		x := maphash.Bytes(seed, of)
+		if !text {
+			x = uint64(of[0])
+		}
+		for it := rows.Iterator(); it.HasNext(); {
+			c.tellField(f, byDerived, it.Next(), field, name, x)
+		}
 	})
-	fields.end()
-	for row := range c.strayRows(c.live, c.items) {
-		c.missing(rowName("item", row), codec.NumberKey(codec.KindItem, c.ID, row),
-			"missing, and the row is in the live set")
-	}
-	for _, id := range slices.Sorted(maps.Keys(c.labelled)) {
-		for row := range c.strayRows(c.labelled[id], c.unknown) {
-			if !c.untold(row) {
-				c.bad(c.setName(codec.SetLabel, id), codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)),
-					"row %d is in it, whose item does not have the label", row)
-			}
-		}
-	}
 }
 
 // dead reports whether a row certainly has no item: it is not in the live set, and the part of
 // the set that would have it can be read.
 func (c *collectionVerifier) dead(row uint32) bool {
-	return !c.live.Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetLive, 0, uint16(row>>16)))
+	return !c.live.Contains(row) && !c.lost(c.liveAt(row))
 }
 
-// lacks reports whether a row certainly lacks a modality, by the set of that modality.
-func (c *collectionVerifier) lacks(row uint32, t int) bool {
-	return !c.presence[t].Contains(row) &&
-		!c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
-}
+// Features are the bulk of most databases, so they are read once, and decoded into the same memory. Only a
+// deep verification can tell by the code whether they belong to this item.
 
-// untold reports whether the labels and fields of an item are unknown, because its record cannot be read, or
-// is missing though the row is live. That has been reported, so contradictions with the item are not. While
-// checkItems runs, live rows that it has yet to read are untold too.
-func (c *collectionVerifier) untold(row uint32) bool {
-	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) ||
-		c.lost(codec.NumberKey(codec.KindItem, c.Descriptor.ID, row))
-}
-
-// rowName names a record of a row in findings.
-func rowName(what string, row uint32) string { return fmt.Sprintf("%s in row %d", what, row) }
-
-// A fieldVerifier compares the sets of rows of indexed fields with items, which checkItems
-// hands on in order of rows. For one container of 65,536 rows after the other it reads the
-// sets of all fields, takes each row out of the sets that its item has to be in, and reports
-// the rows that are left. So it holds the sets of one container. Calls come in this order:
-// begin and perhaps item for each row, then end.
-type fieldVerifier struct {
-	c         *collectionVerifier
-	container int // of the rows that are looked at; -1: none yet
-
-	// sets has, by field and then by value or slice as in codec.FieldRowsKey, the low 16 bits of the rows of
-	// the container that no item has accounted for yet. The map of a field is nil before the first container,
-	// and empty if the field is not indexed.
-	sets []map[string]*roaring.Bitmap
-}
-
-// newFieldVerifier returns a verifier before its first row.
-func newFieldVerifier(c *collectionVerifier) *fieldVerifier {
-	return &fieldVerifier{c: c, container: -1, sets: make([]map[string]*roaring.Bitmap, len(c.Fields))}
-}
-
-// begin comes before the item of a row, even if the item cannot be decoded. At the first row of a container
-// it finishes the container before, reports the sets of containers in between, because these have no items,
-// and reads the sets of this one.
-func (f *fieldVerifier) begin(row uint32) {
-	if container := int(row >> 16); container != f.container {
-		f.finish()
-		f.load(f.container+1, container, false)
-		f.load(container, container+1, true)
-		f.container = container
-	}
-}
-
-// end finishes the last container, reports sets of containers behind it, and sets of fields
-// that are not indexed or do not exist.
-func (f *fieldVerifier) end() {
-	f.finish()
-	f.load(f.container+1, math.MaxUint16+1, false)
-	for i := range f.c.Fields {
-		// the sets of an unfinished index mean nothing
-		if field := f.c.Fields[i]; !field.Indexed && !field.Indexing {
-			f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(i), 0, ""), f.afterField(i),
-				f.c.about("indexed fields"), func(key, _ []byte) {
-					f.c.bad(f.name(i, string(key[9:])), key, "the field is not indexed")
-				})
-		}
-	}
-	all := codec.CollectionKey(codec.KindFieldRows, f.c.ID)
-	f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(len(f.sets)), 0, ""), codec.PrefixEnd(all),
-		f.c.about("indexed fields"), func(key, _ []byte) {
-			field, _, _ := codec.FieldRowsKeyParts(key)
-			f.c.bad(fmt.Sprintf("rows of field %d", field), key, "there is no such field")
-		})
-}
-
-// afterField returns the first key behind all sets of a field.
-func (f *fieldVerifier) afterField(i int) []byte {
-	return codec.PrefixEnd(codec.FieldPrefix(f.c.ID, uint16(i)))
-}
-
-// load reads the sets of the containers from from to to-1. If keep is set that is one
-// container, with items, and its sets are kept for them. Otherwise there are no items, and
-// all rows in the sets are reported.
-func (f *fieldVerifier) load(from, to int, keep bool) {
-	if from >= to {
+// checkFeatures decodes all feature records, and compares the rows that have one with the set
+// of each modality.
+func (c *collectionVerifier) checkFeatures() {
+	if c.IndexOnly {
 		return
 	}
-	for i, field := range f.c.Fields {
-		f.sets[i] = map[string]*roaring.Bitmap{}
-		if !field.Indexed {
-			continue
-		}
-		end := f.afterField(i)
-		if to <= math.MaxUint16 {
-			end = codec.FieldRowsKey(f.c.ID, uint16(i), uint16(to), "")
-		}
-		f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(i), uint16(from), ""), end, f.c.about("indexed fields"),
-			func(key, value []byte) {
-				_, container, of := codec.FieldRowsKeyParts(key)
-				name := f.name(i, string(of))
-				if field.Type != record.String && (len(of) != 1 || of[0] >= codec.SliceCount) {
-					f.c.bad(name, key, "there is no such slice")
-					return
-				}
-				l, err := codec.DecodeLayer(value)
-				switch {
-				case err != nil:
-					f.c.bad(name, key, "%s", fault.Problem(err))
-					f.c.lose(key)
-				// No item has a row in this container, so each row in the set is one too many.
-				case !keep:
-					f.strays(i, string(of), l.Added, container)
-				default:
-					f.sets[i][string(of)] = l.Added
-				}
-			})
+	c.begin("features")
+	buffers := make([]model.Vector, len(c.Modalities))
+	have := make([]*roaring.Bitmap, len(c.Modalities))
+	for t := range have {
+		have[t] = roaring.New()
 	}
-}
-
-// item takes the row of an item out of the sets of its terms, and reports the sets that lack it.
-func (f *fieldVerifier) item(row uint32, t record.Terms) {
-	for _, x := range t.Texts {
-		if !f.take(int(x.Field), row, x.Text) {
-			f.c.bad(f.name(int(x.Field), x.Text), f.key(int(x.Field), row, x.Text),
-				"row %d is not in it, and its item says so", row)
+	c.walk(c.key(codec.KindFeatures), func(key, value []byte) {
+		row, t := codec.FeatureKeyParts(key)
+		if int(t) >= len(c.Modalities) {
+			c.bad(key, 0, "there is no modality %d", t)
+			return
 		}
-	}
-	// A number is in slice 0, which says that there is one, and in the slice of each bit of its
-	// image that is set (codec/sets.go).
-	for _, x := range t.Numbers {
-		var not []byte // slices in which it is not
-		take := func(slice byte) {
-			if !f.take(int(x.Field), row, string([]byte{slice})) {
-				not = append(not, slice)
-			}
-		}
-		take(codec.SliceExists)
-		for image := x.Image; image != 0; image &= image - 1 {
-			take(codec.SliceOf(bits.TrailingZeros64(image)))
-		}
-		if len(not) > 0 {
-			f.c.bad(f.name(int(x.Field), ""), f.key(int(x.Field), row, string(not[:1])),
-				"row %d is not in slices %x, and its item says so", row, not)
-		}
-	}
-}
-
-// take takes a row out of a set, and reports whether it was there, or may have been as the set
-// could not be read.
-func (f *fieldVerifier) take(field int, row uint32, value string) bool {
-	rows := f.sets[field][value]
-	return rows != nil && rows.CheckedRemove(row&0xffff) || f.c.lost(f.key(field, row, value))
-}
-
-// key returns the key of the set of a value, or slice, in the container of a row.
-func (f *fieldVerifier) key(field int, row uint32, value string) []byte {
-	return codec.FieldRowsKey(f.c.ID, uint16(field), uint16(row>>16), value)
-}
-
-// finish reports the rows that are left in the sets of the container, and forgets the sets.
-func (f *fieldVerifier) finish() {
-	for i, sets := range f.sets {
-		if values := slices.Sorted(maps.Keys(sets)); f.c.Fields[i].Type == record.String {
-			for _, value := range values {
-				f.strays(i, value, sets[value], uint16(f.container))
-			}
-		} else {
-			f.straySlices(i, values)
-		}
-		f.sets[i] = nil
-	}
-}
-
-// strays reports rows of a set in which their items do not say they are. low has the low 16
-// bits of the rows.
-func (f *fieldVerifier) strays(field int, value string, low *roaring.Bitmap, container uint16) {
-	for it := low.Iterator(); it.HasNext() && f.c.err == nil; {
-		if row := uint32(container)<<16 | it.Next(); !f.c.untold(row) {
-			f.c.bad(f.name(field, value), f.key(field, row, value),
-				"row %d is in it, and its item does not say so", row)
-		}
-	}
-}
-
-// straySlices is strays for the slices of a field in the current container, with one finding
-// for all slices of a row. values are the keys of its sets, sorted.
-func (f *fieldVerifier) straySlices(field int, values []string) {
-	// One finding for each row. A number is in up to 65 slices, which would be as many findings.
-	rows := roaring.New()
-	for _, value := range values {
-		rows.Or(f.sets[field][value])
-	}
-	for it := rows.Iterator(); it.HasNext() && f.c.err == nil; {
-		low := it.Next()
-		row := uint32(f.container)<<16 | low
-		if f.c.untold(row) {
-			continue
-		}
-		var in []byte
-		for _, value := range values {
-			if f.sets[field][value].Contains(low) {
-				in = append(in, value...)
-			}
-		}
-		f.c.bad(f.name(field, ""), f.key(field, row, string(in[:1])),
-			"row %d is in slices %x, and its item does not say so", row, in)
-	}
-}
-
-// name names a set in findings; "" as a value means all slices of a field.
-func (f *fieldVerifier) name(field int, value string) string {
-	switch d := f.c.Fields[field]; {
-	case d.Type == record.String:
-		return fmt.Sprintf("rows whose field %q is %q", d.Name, value)
-	case value == "":
-		return fmt.Sprintf("rows by field %q", d.Name)
-	default:
-		return fmt.Sprintf("rows by field %q, slice %x", d.Name, value)
-	}
-}
-
-// An index-only collection has no features and no results of learning from them. So these records must be
-// absent, and only codes made of labels can be made again.
-
-// checkAbsent reports the records under a prefix, which an index-only collection does not
-// have, in one finding about the first of them.
-func (c *collectionVerifier) checkAbsent(prefix []byte, about report.Finding) {
-	n := 0
-	var first []byte
-	c.walkPrefix(prefix, about, func(key, _ []byte) {
-		if n++; n == 1 {
-			first = slices.Clone(key)
+		have[t].Add(row)
+		if err := c.Modalities[t].DecodeVector(&buffers[t], value); err != nil {
+			c.undecoded(key, 0, err)
 		}
 	})
-	if n > 0 {
-		about.Problem = fmt.Sprintf("%d, and the collection is index-only", n)
-		c.found(about, first)
+	for t, rows := range have {
+		c.sameRows(rows, c.presence[t], c.featuresAt(t), c.presenceAt(t))
 	}
 }
 
-// checkIndexOnly reports records and counters of a space that an index-only collection does
-// not have.
-func (s *spaceVerifier) checkIndexOnly() {
-	if !s.IndexOnly {
+// An index of vectors has an entry for each row that has the modality, is below the end of the index, and is
+// not stale. An entry follows from the vector, the seed and the centre of its cell. The check believes the
+// entry's cell, because the nearest of several equally near centres is not certain.
+
+// checkIndexes checks the indexes of vectors, with Deep also their entries against the vectors.
+func (c *collectionVerifier) checkIndexes() {
+	if c.IndexOnly {
 		return
 	}
-	s.checkAbsent(append(s.prefix(codec.KindOnlineRows), codec.SetPending),
-		s.about("rows that the online step has not seen"))
-	s.checkAbsent(s.prefix(codec.KindLessons), s.about("lessons"))
-	s.checkAbsent(s.prefix(codec.KindRetraction), s.about("retractions"))
-	if s.n.Building {
-		s.badCounters("the space is being built, and the collection is index-only")
-	}
-	if s.n.Checkpoint != 0 {
-		s.badCounters("the statistics are of revision %d, and the collection is index-only", s.n.Checkpoint)
+	c.begin("indexes of vectors")
+	known := map[uint32]bool{}
+	complete := c.walk(c.key(codec.KindIndex), func(key, value []byte) {
+		id := codec.LastNumber(key)
+		known[id] = true
+		x, err := record.DecodeIndex(value, c.Descriptor, id)
+		if err != nil {
+			c.undecoded(key, 0, fmt.Errorf("%w: its entries are not looked at", err))
+			return
+		}
+		c.checkIndex(x, slices.Clone(key))
+	})
+	for _, kind := range []byte{codec.KindCentre, codec.KindEntries, codec.KindStale} {
+		c.walk(c.key(kind), func(key, _ []byte) {
+			if id := codec.LastNumber(key[:9]); complete && !known[id] {
+				known[id] = true // once
+				c.bad(codec.NumberKey(codec.KindIndex, c.ID, id), 0, "there is no such index")
+			}
+		})
 	}
 }
 
-// compareLabels verifies items of an index-only collection deeply. Their codes have one revision. It compares
-// codes made of labels, and counts the others as unchecked.
-func (s *spaceVerifier) compareLabels(codes *codeVerifier, revision *spaces.Space, items []*verifiedItem) {
-	want := codec.NewCode(s.Bits())
-	for _, it := range items {
-		// Without a known label the code is made of features, and these are not stored.
-		labelled := revision.Learned.LabelCode(want, it.labels)
-		if s.recode.Contains(it.row) { // a label of it has grown since: its code is outdated
-			s.done.CodesUnchecked++
-			continue
+// checkIndex looks at one index; key is that of its descriptor.
+func (c *collectionVerifier) checkIndex(x *record.VectorIndex, key []byte) {
+	if x.Covered > c.nextRow {
+		c.bad(key, 0, "it covers %d rows, the next row is %d", x.Covered, c.nextRow)
+	}
+	centres, err := x.ReadCentres(c.snap, c.ID)
+	if err != nil {
+		c.undecoded(key, 0, fmt.Errorf("%w: its entries are not looked at", err))
+		return
+	}
+	prefix := codec.NumberKey(codec.KindStale, c.ID, x.ID)
+	stale := roaring.New()
+	staleKnown := c.walk(prefix, func(key, value []byte) {
+		container := codec.LastNumber(key)
+		if container > math.MaxUint16 {
+			c.bad(key, 0, "there is no container %d", container)
+		} else if rows := c.layer(key, value, uint16(container)); rows != nil {
+			stale.Or(rows)
 		}
-		if labelled {
-			s.done.CodesChecked++
-		} else {
-			s.done.CodesUnchecked++
-		}
+	})
+	if !stale.IsEmpty() && uint64(stale.Maximum()) >= x.Covered {
+		row := stale.Maximum()
+		c.bad(codec.ChunkKey(codec.KindStale, c.ID, x.ID, row>>16), 0, "row %d is in it, the index covers %d",
+			row, x.Covered)
+	}
+	want := roaring.And(c.live, c.presence[x.Modality])
+	want.RemoveRange(x.Covered, 1<<32)
+	want.AndNot(stale)
+	have := roaring.New()
+	var vector model.Vector
+	var made cells.Entry
+	y := make([]float32, centres.Size())
+	c.entries(codec.NumberKey(codec.KindEntries, c.ID, x.ID), func(key []byte, row uint32, b []byte) {
+		e, err := cells.DecodeEntry(b, x.Dim)
 		switch {
-		case labelled:
-			codes.compareCode(it.row, want, codec.ProvenanceLabels, nil)
-		case codes.rows.Get(it.row).from == codec.ProvenanceLabels:
-			s.bad(fmt.Sprintf("code of row %d", it.row), codes.Block(codec.KindRowCodes, it.row),
-				"of labels, and it has none that the model knows")
+		case err != nil:
+			c.undecoded(key, row, err)
+			return
+		case centres.Of(e.Cell) == nil:
+			c.bad(key, row, "in cell %d, which has no centre", e.Cell)
+			have.Add(row)
+			return
+		case uint64(row) >= x.Covered:
+			c.bad(key, row, "the index covers %d rows", x.Covered)
+			return
+		}
+		if !stale.Contains(row) {
+			have.Add(row)
+		}
+		if !c.opt.Deep || !want.Contains(row) {
+			return
+		}
+		stored, err := record.Get(c.snap, codec.FeatureKey(c.ID, row, uint16(x.Modality)))
+		if err != nil || stored == nil || c.Modalities[x.Modality].DecodeVector(&vector, stored) != nil {
+			return // checkFeatures reports it
+		}
+		centres.Place(y, vector.Value)
+		centres.Encode(&made, y, e.Cell)
+		if !made.Equal(&e) {
+			c.bad(key, row, "it is not that of the vector")
+		}
+	})
+	if !staleKnown {
+		return
+	}
+	at := func(row uint32) []byte { return codec.ChunkKey(codec.KindEntries, c.ID, x.ID, row/codec.BlockRows) }
+	c.lacking(want, have, c.presenceAt(x.Modality), at)
+	for it := roaring.AndNot(have, want).Iterator(); it.HasNext() && c.err == nil; {
+		if row := it.Next(); !c.lost(c.presenceAt(x.Modality)(row)) {
+			c.bad(at(row), row, "the row has no vector")
 		}
 	}
 }

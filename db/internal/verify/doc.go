@@ -8,21 +8,23 @@
 // Damage is a Finding, not an error. One damaged record is one finding, as far as possible: consequences of
 // an unreadable record are left out. Two rules ensure that. Each key that cannot be read or decoded is noted
 // (lose, skip). And before a record is reported as missing, or as contradicting another one, the other one
-// must not be among the noted keys (missing, lost, untold).
+// must not be among the noted keys (lost).
 //
 // Store has the order of the checks: tables, the database, the catalogue, then each collection with its keys,
-// items, features and spaces, and last the keys that belong to none of these. A check goes through its
-// records once, by ascending key, and keeps the facts that the other side of a comparison needs: bitmaps of
-// rows, hashes of keys, codes. db.Verify states the memory.
+// items, features and spaces, and last the keys that belong to none of these.
 //
-// Compared records; both ways unless one way is named:
+// There are three ways to compare. What primary and derived records say about many rows are two streams of
+// facts, whose sums have to be equal (compare). Rows that two kinds of records have are two bitmaps (sameRows).
+// And with Options.Deep the one writer of codes, projections and statistics makes them again.
+//
+// Compared records, both ways unless one way is named:
 //
 //	descriptors of collections      names of collections
 //	live rows                       items; keys of rows; the number of items in the counters
 //	keys of rows                    rows of keys
 //	rows of each modality           feature records
-//	rows of each label              labels of items
-//	rows of values of fields        values in items
+//	labels of items                 rows of each label
+//	values in items                 rows of values of fields
 //	codes of rows                   rows of codes
 //	codes                           postings of all substrings; codes differ from each other
 //	items that should have a code   codes of rows (that way only)
@@ -31,14 +33,7 @@
 //	counters of a space             numbers of codes, of rows with codes, of lessons
 //	marker and side file            format and commits of the store
 //
-// and with Options.Deep
-//
-//	codes and projections           what the model makes of labels and features
-//	statistics                      sum of lessons and retractions
-//
-// Verifiers are embedded in each other: verifier, collectionVerifier, spaceVerifier, codeVerifier. Each has
-// its own bad, missing and about, which name the checked part in findings. A verification runs in the
-// goroutine of its caller, with helpers that it waits for.
+// A verification runs in the goroutine of its caller, with helpers that it waits for.
 //
 // db/verify_damage_test.go damages each kind of record; db/verify_test.go expects nothing.
 package verify

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"slices"
 	"time"
@@ -40,12 +39,6 @@ func Folder(ctx context.Context, cfg *store.Config, dir string, opt Options,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	return locked(ctx, cfg, dir, opt, found)
-}
-
-// locked is Folder for a folder that the caller has locked, by its canonical path.
-func locked(ctx context.Context, cfg *store.Config, dir string, opt Options,
-	found func(report.Finding) error) (_ *report.Verification, err error) {
 	kv, err := store.OpenDatabase(dir, cfg, store.NewLog(cfg.Signals), true)
 	if errors.Is(err, fault.ErrCorrupt) {
 		return &report.Verification{Findings: 1},
@@ -75,7 +68,7 @@ func Store(ctx context.Context, fsys vfs.FS, dir string, kv *pebble.DB, opt Opti
 		v.tables(fsys, dir, kv)
 		v.database()
 		if !opt.StoreOnly {
-			v.beside(fsys, dir, side, sideErr)
+			v.beside(dir, side, sideErr)
 		}
 		for _, d := range v.catalogue() {
 			v.collection(d)
@@ -106,9 +99,17 @@ type verifier struct {
 	err   error
 	done  report.Verification // counts so far
 	stage string              // for progress; see at
+	muted bool                // records are read once more (compare): findings have been reported
 
 	unread record.KeyRanges            // keys that could not be read or decoded; see lose and skip
-	known  map[uint32]*knownCollection // by number: collections that have been looked at, for strangers
+	known  map[uint32]*knownCollection // by number: collections that have been looked at
+}
+
+// A knownCollection tells how to name the records of a collection, and which spaces it has.
+type knownCollection struct {
+	name   string
+	d      *record.Descriptor // nil: it cannot be read
+	spaces map[uint32]bool    // by number; nil: unknown
 }
 
 // at begins a stage of progress, and names it.
@@ -132,65 +133,178 @@ func (v *verifier) look() {
 	}
 }
 
-// found reports a problem of the record under key; nil: it has no key. After the end of the verification
-// found does nothing.
-func (v *verifier) found(f report.Finding, key []byte) {
-	if v.err != nil {
-		return
-	}
-	f.Key = hex.EncodeToString(key)
-	v.done.Findings++
-	v.err = v.report(f)
-}
-
-// A reporter reports damage to the records of a collection, or of one of its spaces. The verifiers of both
-// have one; the reporter of a space hides the reporter of its collection.
-type reporter struct {
-	to          *verifier
-	collection  string // name
-	countersKey []byte // of the collection
-	space       uint32 // number; 0: the findings are about the collection
-}
-
-// ofSpace returns a reporter for space number id of the collection.
-func (r reporter) ofSpace(id uint32) reporter {
-	r.space = id
-	return r
-}
-
-// bad reports a problem of the record under key; what names the record.
-func (r reporter) bad(what string, key []byte, format string, args ...any) {
-	f := r.about(what)
-	f.Problem = fmt.Sprintf(format, args...)
-	r.to.found(f, key)
-}
-
-// missing is bad for a problem whose cause is the record under key: it is absent, or lacks a fact. If the key
-// is lost, the cause has been reported already, and missing does nothing.
-func (r reporter) missing(what string, key []byte, format string, args ...any) {
-	if !r.to.lost(key) {
-		r.bad(what, key, format, args...)
+// found reports a finding. After the end of the verification it does nothing.
+func (v *verifier) found(f report.Finding) {
+	if v.err == nil && !v.muted {
+		v.done.Findings++
+		v.err = v.report(f)
 	}
 }
 
-// badCounters reports that the counters of the collection are wrong.
-func (r reporter) badCounters(format string, args ...any) {
-	r.bad("counters", r.countersKey, format, args...)
-}
-
-// about returns a finding about the record that what names, without a problem and a key: a walk
-// fills them in.
-func (r reporter) about(what string) report.Finding {
-	return report.Finding{Collection: r.collection, Space: report.Space(r.space), Record: what}
-}
-
-// begin sets the stage of progress: the records that are looked at from now on.
-func (r reporter) begin(what string) {
-	if r.space == 0 {
-		r.to.at("collection %s: %s", r.collection, what)
-	} else {
-		r.to.at("collection %s, space %d: %s", r.collection, r.space, what)
+// bad reports a problem of the record under key. Where the record holds many rows or numbers, n is the one
+// that the problem is about.
+func (v *verifier) bad(key []byte, n uint32, format string, args ...any) {
+	f := report.Finding{Record: v.nameOf(key, n), Key: hex.EncodeToString(key),
+		Problem: fmt.Sprintf(format, args...)}
+	if scope := record.KindOf(key[0]).Scope; scope > record.OfDatabase && len(key) >= scope.KeyBytes() {
+		id := binary.BigEndian.Uint32(key[1:])
+		f.Collection = fmt.Sprintf("number %d", id)
+		if c := v.known[id]; c != nil {
+			f.Collection = c.name
+		}
+		if scope == record.OfSpace {
+			f.Space = report.Space(binary.BigEndian.Uint32(key[5:]))
+		}
+	} else if key[0] == codec.KindName {
+		f.Collection = string(key[1:])
 	}
+	v.found(f)
+}
+
+// undecoded reports a record that cannot be decoded, and notes its key: consequences are not reported.
+func (v *verifier) undecoded(key []byte, n uint32, err error) {
+	v.bad(key, n, "%s", fault.Problem(err))
+	v.lose(key)
+}
+
+// nameOf names the record under key in findings; see Name.
+func (v *verifier) nameOf(key []byte, n uint32) string {
+	var d *record.Descriptor
+	if record.KindOf(key[0]).Scope > record.OfDatabase && len(key) >= 5 {
+		if c := v.known[binary.BigEndian.Uint32(key[1:])]; c != nil {
+			d = c.d
+		}
+	}
+	return Name(d, key, n)
+}
+
+// Name names the record under key in findings; n is the row or number that is meant, where it has many. d is
+// the descriptor of its collection; nil: it is not known, or there is none.
+func Name(d *record.Descriptor, key []byte, n uint32) string {
+	kind := key[0]
+	all := record.KindOf(kind).Name
+	if all == "" {
+		return "key"
+	}
+	if codec.CheckKey(key) != nil {
+		return all
+	}
+	modality := func(t uint32) string {
+		if d == nil || int64(t) >= int64(len(d.Modalities)) {
+			return fmt.Sprint(t)
+		}
+		return fmt.Sprintf("%q", d.Modalities[t].Name)
+	}
+	switch kind {
+	case codec.KindDatabase:
+		if int(key[1]) < len(databaseRecords) {
+			return databaseRecords[key[1]].name
+		}
+	case codec.KindName:
+		return "name of the collection"
+	case codec.KindCollection:
+		return "descriptor"
+	case codec.KindLabel:
+		return fmt.Sprintf("label %d", codec.LastNumber(key))
+	case codec.KindMark:
+		return fmt.Sprintf("mark %q", record.Shortened(string(key[1:])))
+	case codec.KindKey:
+		return fmt.Sprintf("row of key %q", key[5:])
+	case codec.KindItem:
+		return fmt.Sprintf("item in row %d", codec.LastNumber(key))
+	case codec.KindFeatures:
+		row, t := codec.FeatureKeyParts(key)
+		return fmt.Sprintf("features %s of row %d", modality(uint32(t)), row)
+	case codec.KindRowKeys:
+		return fmt.Sprintf("key of row %d", n)
+	case codec.KindSpace:
+		return "space"
+	case codec.KindRevision:
+		revision, _ := codec.RevisionKeyParts(key)
+		return fmt.Sprintf("revision %d", revision)
+	case codec.KindOnlineRows:
+		switch set, _ := codec.OnlineRowsKeyParts(key); set {
+		case codec.SetPending:
+			return "rows that the online step has not seen"
+		case codec.SetRecode:
+			return "rows to be coded again"
+		default:
+			return fmt.Sprintf("rows of set %d", set)
+		}
+	case codec.KindRetraction:
+		return fmt.Sprintf("retraction %d", codec.RetractionNumber(key))
+	case codec.KindLessons:
+		return fmt.Sprintf("lesson of row %d", n)
+	case codec.KindRowCodes:
+		return fmt.Sprintf("code of row %d", n)
+	case codec.KindCodes:
+		return fmt.Sprintf("code number %d", n)
+	case codec.KindCodeRows:
+		number, _ := codec.CodeRowsKeyParts(key)
+		return fmt.Sprintf("rows of code number %d", number)
+	case codec.KindProjection:
+		return fmt.Sprintf("projection of row %d", n)
+	case codec.KindSubstring:
+		table, substring := codec.SubstringKeyParts(key)
+		return fmt.Sprintf("posting %d of substring %d", substring, table)
+	case codec.KindRows:
+		switch set, id, _ := codec.RowsKeyParts(key); set {
+		case codec.SetLive:
+			return "live rows"
+		case codec.SetModality:
+			return "rows with modality " + modality(id)
+		case codec.SetLabel:
+			return fmt.Sprintf("rows with label %d", id)
+		default:
+			return fmt.Sprintf("rows of set %d, number %d", set, id)
+		}
+	case codec.KindFieldRows:
+		field, _, value := codec.FieldRowsKeyParts(key)
+		switch {
+		case d == nil || int(field) >= len(d.Fields):
+			return fmt.Sprintf("rows of field %d", field)
+		case d.Fields[field].Type == record.String:
+			return fmt.Sprintf("rows whose field %q is %q", d.Fields[field].Name, value)
+		}
+		return fmt.Sprintf("rows by field %q, slice %x", d.Fields[field].Name, value)
+	case codec.KindIndex:
+		return fmt.Sprintf("index %d of vectors", codec.LastNumber(key))
+	case codec.KindCentre:
+		return fmt.Sprintf("centre %d of index %d of vectors", codec.LastNumber(key), codec.LastNumber(key[:9]))
+	case codec.KindEntries:
+		return fmt.Sprintf("entry of row %d in index %d of vectors", n, codec.LastNumber(key[:9]))
+	case codec.KindStale:
+		return fmt.Sprintf("stale rows of index %d of vectors", codec.LastNumber(key[:9]))
+	}
+	return all
+}
+
+// A place is a record, and the row or number in it where it holds many.
+type place struct {
+	key []byte
+	n   uint32
+}
+
+// lacking reports the rows that one kind of records has and another has to have, too. hasAt and lacksAt
+// return the records that have the row.
+func (v *verifier) lacking(has, lacks *roaring.Bitmap, hasAt, lacksAt func(row uint32) []byte) {
+	for it := roaring.AndNot(has, lacks).Iterator(); it.HasNext() && v.err == nil; {
+		row := it.Next()
+		key := lacksAt(row)
+		if v.lost(key) {
+			continue
+		}
+		v.bad(key, row, "missing: row %d, by %s", row, v.nameOf(hasAt(row), row))
+		if !codec.Merged(key[0]) { // the record is of this row alone: what it should say is not known
+			v.lose(key)
+		}
+	}
+}
+
+// sameRows reports the rows that only one of two kinds of records has.
+func (v *verifier) sameRows(a, b *roaring.Bitmap, aAt, bAt func(row uint32) []byte) {
+	v.lacking(a, b, aAt, bAt)
+	v.lacking(b, a, bAt, aAt)
 }
 
 // All reading of many keys goes through walk. Pebble ends an iteration at a block that it cannot read, and at
@@ -207,26 +321,24 @@ func (v *verifier) lostAny(prefix []byte) bool {
 	return from < to
 }
 
-// lose notes that the value under a key could not be decoded. The caller reports it.
+// lose notes that the value under a key is not known. The caller reports it.
 func (v *verifier) lose(key []byte) { v.unread = v.unread.Add(key, record.KeyAfter(key)) }
 
 // lookEvery is the number of keys between two checks of the context, and reports of progress.
 const lookEvery = 1024
 
-// walk calls f with all keys in [lo, hi) that have the form of a key, and with their values, which f must not
-// keep. A key of another form is a finding. Where the store cannot be read, walk reports and notes the
-// skipped range, and goes on behind it; about is the finding to fill in. complete reports whether everything
-// was read; f may have failed to decode a value nevertheless.
-func (v *verifier) walk(lo, hi []byte, about report.Finding, f func(key, value []byte)) (complete bool) {
-	complete = true
+// walk calls f with all keys that begin with prefix and have the form of a key, and with their values, which
+// f must not keep. A key of another form is a finding. Where the store cannot be read, walk reports and notes
+// the skipped range, and goes on behind it. complete reports whether everything under the prefix is known.
+func (v *verifier) walk(prefix []byte, f func(key, value []byte)) (complete bool) {
+	lo, hi := prefix, codec.PrefixEnd(prefix)
 	// Each turn reads up to the next damage. skip finds the place behind it, and the next turn goes
 	// on there.
 	for from := lo; from != nil && v.err == nil; {
-		last, err := v.run(from, hi, about, f)
+		last, err := v.run(from, hi, f)
 		if err == nil {
-			return complete
+			break
 		}
-		complete = false
 		if v.err != nil {
 			break
 		}
@@ -239,21 +351,14 @@ func (v *verifier) walk(lo, hi []byte, about report.Finding, f func(key, value [
 			from = record.KeyAfter(last)
 			unit <<= 8 * max(0, 8-max(1, len(last)-prefix))
 		}
-		from = v.skip(prefix, unit, from, hi, about, err)
+		from = v.skip(prefix, unit, from, hi, err)
 	}
-	return complete && v.err == nil
-}
-
-// walkPrefix is walk for the keys that begin with prefix.
-func (v *verifier) walkPrefix(prefix []byte, about report.Finding,
-	f func(key, value []byte)) (complete bool) {
-	return v.walk(prefix, codec.PrefixEnd(prefix), about, f)
+	return v.err == nil && !v.lostAny(prefix)
 }
 
 // run walks until something cannot be read. last is the last key that could be read, nil if
 // none; err is nil if the walk has reached hi, or ended because of v.err.
-func (v *verifier) run(lo, hi []byte, about report.Finding,
-	f func(key, value []byte)) (last []byte, err error) {
+func (v *verifier) run(lo, hi []byte, f func(key, value []byte)) (last []byte, err error) {
 	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return nil, err
@@ -270,8 +375,7 @@ func (v *verifier) run(lo, hi []byte, about report.Finding,
 		}
 		// f takes keys apart, so it must not see such a key.
 		if err := codec.CheckKey(last); err != nil {
-			about.Problem = fault.Problem(err)
-			v.found(about, last)
+			v.bad(last, 0, "%s", fault.Problem(err))
 			continue
 		}
 		f(last, value)
@@ -282,6 +386,36 @@ func (v *verifier) run(lo, hi []byte, about report.Finding,
 	return last, err
 }
 
+// entries calls f with every entry of the blocks under prefix and its number, ascending. key is the key of
+// the block. f must not keep key or entry. complete reports whether all blocks under the prefix are known.
+func (v *verifier) entries(prefix []byte, f func(key []byte, n uint32, entry []byte)) (complete bool) {
+	v.walk(prefix, func(key, value []byte) {
+		block := codec.LastNumber(key)
+		b, err := codec.DecodeBlock(value)
+		if err == nil && block > math.MaxUint32/codec.BlockRows {
+			err = fmt.Errorf("there is no block %d", block)
+		}
+		if err != nil {
+			v.undecoded(key, block*codec.BlockRows, err)
+			return
+		}
+		for i := 0; i < b.Len() && v.err == nil; i++ {
+			f(key, block*codec.BlockRows+uint32(b.Offset(i)), b.Entry(i))
+		}
+	})
+	return v.err == nil && !v.lostAny(prefix)
+}
+
+// layer decodes a container of a set of rows; nil: it cannot be decoded, which is reported.
+func (v *verifier) layer(key, value []byte, container uint16) *roaring.Bitmap {
+	rows := roaring.New()
+	if err := record.AddRows(rows, key, value, container); err != nil {
+		v.undecoded(key, 0, errors.Unwrap(err))
+		return nil
+	}
+	return rows
+}
+
 // skip finds where the store can be read again. from is an unreadable key. skip reports and notes the keys in
 // between, and returns where to go on; nil: nowhere.
 //
@@ -289,8 +423,7 @@ func (v *verifier) run(lo, hi []byte, about report.Finding,
 // merged value that is damaged. Keys are taken as numbers of 8 bytes behind a prefix; unit is the
 // least distance of two keys, if that is known. Steps that grow by a factor find a number
 // from which reading works; halving the last step then finds about the first such number.
-func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.Finding,
-	cause error) (next []byte) {
+func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, cause error) (next []byte) {
 	base := append(slices.Clone(from), make([]byte, 8)...)[:prefix+8]
 	n := binary.BigEndian.Uint64(base[prefix:])
 	step := func(delta uint64) []byte { // from + delta; nil: at hi or beyond
@@ -337,9 +470,8 @@ func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.F
 		end = hi
 	}
 	if !v.lost(from) { // another walk over the same keys has reported it
-		about.Problem = fmt.Sprintf("cannot be read: %s; the keys from %x up to %x are not looked at",
+		v.bad(from, 0, "cannot be read: %s; the keys from %x up to %x are not looked at",
 			fault.Problem(cause), from, end)
-		v.found(about, from)
 	}
 	v.unread = v.unread.Add(from, end)
 	return next
@@ -352,17 +484,25 @@ const (
 
 // readable reports whether the first key in [lo, hi) can be read, or there is none.
 func (v *verifier) readable(lo, hi []byte) bool {
+	_, err := v.first(lo, hi)
+	return err == nil
+}
+
+// first returns the first key in [lo, hi), nil if there is none; nil as hi is no bound. It fails also if
+// the key is there and its value cannot be read.
+func (v *verifier) first(lo, hi []byte) (key []byte, err error) {
 	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
-		return false
+		return nil, err
 	}
 	if it.First() {
+		key = slices.Clone(it.Key())
 		_, err = it.ValueAndErr()
 	} else {
 		err = it.Error()
 	}
 	_ = it.Close()
-	return err == nil
+	return key, err
 }
 
 // commonPrefix returns the common prefix of a and b. It aliases a.
@@ -372,71 +512,4 @@ func commonPrefix(a, b []byte) []byte {
 		n++
 	}
 	return a[:n]
-}
-
-func iterFrom(from []byte) *pebble.IterOptions { return &pebble.IterOptions{LowerBound: from} }
-
-// checkKeys compares the key of each row with the row of each key. It keeps a hash of the key
-// of each row, 8 bytes, and clears it when the key leads back to the row: so two keys that
-// lead to one row are found too. A collision of hashes, which have a random seed, could hide
-// a wrong key with a probability of 2^-63.
-func (c *collectionVerifier) checkKeys() {
-	c.begin("keys")
-	seed := maphash.MakeSeed()
-	hash := func(key []byte) uint64 { return maphash.Bytes(seed, key) | 1 }
-	// Three passes: hash the key that each row names; clear the hash where a key names that row,
-	// and report keys that do not match; report rows that still have a hash, as no key leads to them.
-	var keys record.ByBlock[uint64] // by row: hash of its key; 0: it has none, or the key has led back
-	keyed := roaring.New()
-	c.entries(codec.CollectionKey(codec.KindRowKeys, c.ID), c.about("keys of rows"),
-		func(key []byte, row uint32, entry []byte) {
-			what := fmt.Sprintf("key of row %d", row)
-			if !c.live.Contains(row) {
-				c.missing(what, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)),
-					"it is %q, and the row is not in the live set", entry)
-			}
-			if uint64(row) >= c.nextRow {
-				c.bad(what, key, "the next row is %d", c.nextRow)
-			}
-			if len(entry) == 0 {
-				c.bad(what, key, "it is empty")
-			}
-			*keys.Put(row) = hash(entry)
-			keyed.Add(row)
-		})
-	for row := range c.strayRows(c.live, keyed) {
-		c.missing(fmt.Sprintf("key of row %d", row), codec.NumberKey(codec.KindRowKeys, c.ID,
-			row/codec.BlockRows), "missing, and the row is in the live set")
-	}
-	c.walkPrefix(codec.CollectionKey(codec.KindKey, c.ID), c.about("rows of keys"), func(key, value []byte) {
-		what := fmt.Sprintf("row of key %q", key[5:])
-		if len(value) != 4 {
-			c.bad(what, key, "%d bytes, not 4", len(value))
-			c.lose(key)
-			return
-		}
-		row := binary.BigEndian.Uint32(value)
-		stored := keys.Get(row)
-		if stored == nil || *stored != hash(key[5:]) {
-			c.missing(what, codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows),
-				"it is row %d, which does not have this key", row)
-			return
-		}
-		*stored = 0
-	})
-	keys.Each(func(row uint32, left *uint64) {
-		if *left == 0 || c.err != nil {
-			return
-		}
-		block := codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows)
-		err := record.BlockEntry(c.snap, block, row, func(entry []byte) error {
-			key := codec.ItemKey(c.ID, string(entry))
-			c.missing(fmt.Sprintf("row of key %q", entry), key,
-				"it does not lead to row %d, which has the key", row)
-			return nil
-		})
-		if err != nil { // it could be read before
-			c.bad(fmt.Sprintf("key of row %d", row), block, "%s", fault.Problem(err))
-		}
-	})
 }
