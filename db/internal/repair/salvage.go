@@ -17,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/batchrepr"
+	walrecord "github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/wal"
 
@@ -650,7 +651,7 @@ func (s *salvage) readLog(log wal.LogicalLog, m *memorySource, out *[]source) er
 		// off.
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, io.ErrUnexpectedEOF):
+		case errors.Is(err, walrecord.ErrUnexpectedEOF):
 			return errTorn
 		case err != nil:
 			return err
