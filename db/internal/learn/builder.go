@@ -617,8 +617,8 @@ func (b *builder) run(ctx context.Context) (builtSpace, error) {
 // watchEvery is the time between two progress reports of a waiting builder.
 const watchEvery = 100 * time.Millisecond
 
-// wait waits for the turn, and reports the progress of the builder that has it. If b has a rate, that replaces
-// the rate of the other one.
+// wait waits for the turn, and reports the progress of the builder that has it. If b has a rate, that
+// replaces the rate of the other one.
 func (b *builder) wait(ctx context.Context) error {
 	one := b.building
 	if b.rate > 0 { // build reads it before each block

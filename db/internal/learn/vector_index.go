@@ -249,8 +249,8 @@ func drawn(random *rand.Rand, all []uint32, n, m int) (first, others []uint32) {
 // Recall is measured with items as queries, by comparison with all vectors, one by one, by the metric. An
 // item is left out of the answers to its own vector.
 
-// The measured points: for each k the reaches, up to the first with full recall where none before was ample. Searches take the least
-// sufficient one, and most take one from .5 to 1.
+// The measured points: for each k the reaches, up to the first with full recall where none before was ample.
+// Searches take the least sufficient one, and most take one from .5 to 1.
 var (
 	measuredK     = []int{1, 10, 100}
 	measuredReach = []float64{.1, .2, .3, .4, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1, 1.2, 1.5}
@@ -606,7 +606,8 @@ func outgrown(cv *state.CollectionView, tried map[*record.VectorIndex]bool) *sta
 	return nil
 }
 
-// A renewing lets callers that make indexes, who share the lock, stop the background renewal, which has it alone.
+// A renewing lets callers that make indexes, who share the lock, stop the background renewal, which has it
+// alone.
 type renewing struct {
 	sync.RWMutex
 	stop atomic.Pointer[context.CancelFunc] // of the latest renewal; nil: there was none

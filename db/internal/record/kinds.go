@@ -55,7 +55,8 @@ var kinds = [256]Kind{
 	codec.KindModel:      {Name: "model", Scope: OfSpace},
 	codec.KindStatistics: {Name: "statistics", Scope: OfSpace, Origin: Derived, ForLearning: true},
 	codec.KindRevision:   {Name: "revisions", Scope: OfSpace},
-	codec.KindOnlineRows: {Name: "rows of the online step", Scope: OfSpace, Origin: Derived}, // index-only copies have one of its sets, SetRecode
+	// index-only copies have one of its sets, SetRecode
+	codec.KindOnlineRows: {Name: "rows of the online step", Scope: OfSpace, Origin: Derived},
 	codec.KindRetraction: {Name: "retractions", Scope: OfSpace, Origin: Derived, ForLearning: true},
 	codec.KindLessons:    {Name: "lessons", Scope: OfSpace, Origin: Derived, ForLearning: true},
 	codec.KindRowCodes:   {Name: "codes of rows", Scope: OfSpace, Origin: Coded},
@@ -66,9 +67,12 @@ var kinds = [256]Kind{
 	codec.KindRows:       {Name: "sets of rows", Scope: OfCollection}, // the sets of labels are derived
 	codec.KindFieldRows:  {Name: "indexed fields", Scope: OfCollection, Origin: Derived},
 	codec.KindIndex:      {Name: "indexes of vectors", Scope: OfCollection, ForLearning: true},
-	codec.KindCentre:     {Name: "centres of indexes", Scope: OfCollection, Origin: Derived, ForLearning: true},
-	codec.KindEntries:    {Name: "entries of indexes", Scope: OfCollection, Origin: Derived, ForLearning: true},
-	codec.KindStale:      {Name: "stale rows of indexes", Scope: OfCollection, Origin: Derived, ForLearning: true},
+	codec.KindCentre: {Name: "centres of indexes", Scope: OfCollection, Origin: Derived,
+		ForLearning: true},
+	codec.KindEntries: {Name: "entries of indexes", Scope: OfCollection, Origin: Derived,
+		ForLearning: true},
+	codec.KindStale: {Name: "stale rows of indexes", Scope: OfCollection, Origin: Derived,
+		ForLearning: true},
 }
 
 // KindOf returns the properties of records whose keys begin with this byte.

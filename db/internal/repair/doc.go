@@ -1,10 +1,10 @@
 // Package repair makes a sound database of a damaged one that no process has open. Folder does all of it; the
 // comment of db.Repair has its promise.
 //
-// Primary records stand alone: items, features, models, revisions, codes that items have brought. Repair copies
-// them, and leaves out and reports damaged ones. Keys and rows can be restored from each other. Everything else
-// follows from these and is made again in any case: row sets, codes, indexes, counters. What items have taught a
-// space is made again by the next update.
+// Primary records stand alone: items, features, models, revisions, codes that items have brought. Repair
+// copies them, and leaves out and reports damaged ones. Keys and rows can be restored from each other.
+// Everything else follows from these and is made again in any case: row sets, codes, indexes, counters. What
+// items have taught a space is made again by the next update.
 //
 // A repair goes through these steps:
 //

@@ -198,7 +198,8 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		}
 		value, err := r.value()
 		if err != nil {
-			s.found(report.Finding{Record: "record", Key: fmt.Sprintf("%x", key), Problem: fault.Problem(err)})
+			s.found(report.Finding{Record: "record", Key: fmt.Sprintf("%x", key),
+				Problem: fault.Problem(err)})
 			s.lose(key, record.KeyAfter(key))
 			continue
 		}

@@ -26,8 +26,8 @@ type spaceMender struct {
 // key returns the key of a kind that the space has once, or the prefix of one that it has often.
 func (s *spaceMender) key(kind byte) []byte { return codec.NumberKey(kind, s.ID, s.id) }
 
-// mendSpace mends a learned space, and adds its counters and plan. kept is false if its model is lost, and the
-// space with it, which is reported if the counters have known the space, or its descriptor is there.
+// mendSpace mends a learned space, and adds its counters and plan. kept is false if its model is lost, and
+// the space with it, which is reported if the counters have known the space, or its descriptor is there.
 func (c *collectionMender) mendSpace(n codec.SpaceCounters, known bool) (kept bool, err error) {
 	c.stage(fmt.Sprintf("space %d", n.ID))
 	s := &spaceMender{collectionMender: c, id: uint32(n.ID), n: n}
@@ -42,7 +42,8 @@ func (c *collectionMender) mendSpace(n codec.SpaceCounters, known bool) (kept bo
 	}
 	if err := s.readModel(d.SpaceDescriptor); err != nil {
 		if known || b != nil {
-			s.bad(s.key(codec.KindSpace), 0, "its model is lost: the space is dropped, with its codes; items stay: %s",
+			s.bad(s.key(codec.KindSpace), 0,
+				"its model is lost: the space is dropped, with its codes; items stay: %s",
 				fault.Problem(err))
 		}
 		return false, nil
@@ -100,8 +101,9 @@ func (s *spaceMender) readModel(d spaces.SpaceDescriptor) error {
 		codec.PrefixEnd(s.key(codec.KindModel)), nil))
 }
 
-// mendRevisions mends the revisions of the space, ascending. The first, and the latest spaces.Kept, have to be
-// there: a lost one of these gets the projections of the one before it. Any other is dropped if it is damaged.
+// mendRevisions mends the revisions of the space, ascending. The first, and the latest spaces.Kept, have to
+// be there: a lost one of these gets the projections of the one before it. Any other is dropped if it is
+// damaged.
 func (s *spaceMender) mendRevisions() error {
 	all := map[uint32]bool{1: true}
 	err := s.each(s.key(codec.KindRevision), func(key, _ []byte) error {

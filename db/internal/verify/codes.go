@@ -63,7 +63,8 @@ func (s *spaceVerifier) checkCodes() {
 		s.badCounters("%d distinct codes in space %d, it says %d", c.distinct, s.id, s.n.Codes)
 	}
 	if rowsKnown && s.coded.GetCardinality() != s.n.Coded {
-		s.badCounters("%d items have a code in space %d, it says %d", s.coded.GetCardinality(), s.id, s.n.Coded)
+		s.badCounters("%d items have a code in space %d, it says %d", s.coded.GetCardinality(), s.id,
+			s.n.Coded)
 	}
 	for it := roaring.AndNot(c.many, c.twice).Iterator(); it.HasNext() && s.err == nil; {
 		if n := it.Next(); !s.lostAny(c.AllRows(n)) {
@@ -390,7 +391,8 @@ func (s *spaceVerifier) recomputeItems(sp *spaces.Space, items []*verifiedItem) 
 		case s.recode.Contains(it.row): // a label has grown since: the code is outdated
 			s.done.CodesUnchecked++
 		case sp == nil && enc.Code == nil && labelled:
-			s.bad(s.blockAt(codec.KindRowCodes)(it.row), it.row, "of labels, and it has none that the model knows")
+			s.bad(s.blockAt(codec.KindRowCodes)(it.row), it.row,
+				"of labels, and it has none that the model knows")
 		case sp == nil && enc.Code == nil:
 			s.done.CodesUnchecked++
 		default:

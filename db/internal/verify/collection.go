@@ -152,7 +152,8 @@ func (c *collectionVerifier) readLabels() {
 	gap := false
 	complete := c.walk(c.key(codec.KindLabel), func(key, value []byte) {
 		id := codec.LastNumber(key)
-		if missing := codec.NumberKey(codec.KindLabel, c.ID, uint32(c.labels)); int64(id) != int64(c.labels) &&
+		if missing := codec.NumberKey(codec.KindLabel, c.ID, uint32(c.labels)); int64(id) != int64(
+			c.labels) &&
 			!gap && !c.lost(missing) { // only the first gap is reported
 			gap = true
 			c.bad(missing, 0, "missing, and there is a label %d", id)
@@ -229,7 +230,8 @@ func (c *collectionVerifier) checkRows() {
 // readSet reads a container of a set of rows.
 func (c *collectionVerifier) readSet(f *comparison, key, value []byte) {
 	set, id, container := codec.RowsKeyParts(key)
-	known := set == codec.SetLive && id == 0 || set == codec.SetModality && int64(id) < int64(len(c.presence)) ||
+	known := set == codec.SetLive && id == 0 || set == codec.SetModality && int64(id) < int64(
+		len(c.presence)) ||
 		set == codec.SetLabel && int64(id) < int64(c.labels)
 	if !known {
 		c.bad(key, 0, "there is no such set")
@@ -300,7 +302,8 @@ var sliceNames = func() (names [codec.SliceCount]string) {
 	return names
 }()
 
-// tellField tells that a row has a value in an indexed field, or is in a slice of it; x is its hash or number.
+// tellField tells that a row has a value in an indexed field, or is in a slice of it; x is its hash or
+// number.
 func (c *collectionVerifier) tellField(f *comparison, side int, row uint32, field uint16, value string,
 	x uint64) {
 	f.tell(side, fact{codec.KindFieldRows, row, mixed(uint64(field)) ^ x}, func() (_, _ place) {
@@ -476,7 +479,10 @@ func (c *collectionVerifier) checkIndex(x *record.VectorIndex, key []byte) {
 	if !staleKnown {
 		return
 	}
-	at := func(row uint32) []byte { return codec.ChunkKey(codec.KindEntries, c.ID, x.ID, row/codec.BlockRows) }
+	at := func(row uint32) []byte {
+		return codec.ChunkKey(codec.KindEntries, c.ID, x.ID,
+			row/codec.BlockRows)
+	}
 	c.lacking(want, have, c.presenceAt(x.Modality), at)
 	for it := roaring.AndNot(have, want).Iterator(); it.HasNext() && c.err == nil; {
 		if row := it.Next(); !c.lost(c.presenceAt(x.Modality)(row)) {

@@ -13,10 +13,10 @@ import (
 
 // Most derived records say in another order what primary records say: an item has its labels, and a label has
 // the set of its rows. So each side is a stream of facts, such as "row 7, label 3", and the two have to have
-// the same ones. compare adds a hash of each fact that a primary record states, and subtracts the hash of each
-// that a derived record states. Equal streams leave 0; others do with a probability of 2^-64. The sums take no
-// memory to speak of. Only where one is not 0 the records are read once more, and their facts are gathered and
-// compared one by one, to name the records that differ.
+// the same ones. compare adds a hash of each fact that a primary record states, and subtracts the hash of
+// each that a derived record states. Equal streams leave 0; others do with a probability of 2^-64. The sums
+// take no memory to speak of. Only where one is not 0 the records are read once more, and their facts are
+// gathered and compared one by one, to name the records that differ.
 
 // A fact is what a primary record and a derived one both have to state.
 type fact struct {
@@ -109,7 +109,8 @@ func (v *verifier) compare(states func(c *comparison)) {
 	v.differ(c.told)
 	// A difference of which all may follow from what could not be read is none.
 	if left := len(parts) - namedParts; left > 0 && len(v.unread) == 0 {
-		v.bad([]byte{parts[namedParts].kind}, 0, "%d more parts of 65,536 rows differ from what they follow from",
+		v.bad([]byte{parts[namedParts].kind}, 0,
+			"%d more parts of 65,536 rows differ from what they follow from",
 			left)
 	}
 }

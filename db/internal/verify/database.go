@@ -115,7 +115,8 @@ func (v *verifier) catalogue() []*record.Descriptor {
 		id := ids[name]
 		if d := all[id]; (d == nil || d.Name != name) &&
 			!v.lost(codec.CollectionKey(codec.KindCollection, id)) {
-			v.bad(codec.NameKey(name), 0, "it leads to collection %d, which has no descriptor of that name", id)
+			v.bad(codec.NameKey(name), 0, "it leads to collection %d, which has no descriptor of that name",
+				id)
 		}
 	}
 	return slices.SortedFunc(maps.Values(all),
@@ -153,7 +154,8 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	switch {
 	// Nothing more of this kind is read: there may be very many.
 	case scope == 0:
-		found(report.Finding{Record: "key"}, "of unknown kind %02x; others of that kind are not looked at", kind)
+		found(report.Finding{Record: "key"}, "of unknown kind %02x; others of that kind are not looked at",
+			kind)
 		return codec.PrefixEnd([]byte{kind})
 	case scope == record.OfDatabase:
 		return []byte{kind + 1} // database and catalogue have looked at all of them

@@ -14,8 +14,8 @@
 // items, features and spaces, and last the keys that belong to none of these.
 //
 // There are three ways to compare. What primary and derived records say about many rows are two streams of
-// facts, whose sums have to be equal (compare). Rows that two kinds of records have are two bitmaps (sameRows).
-// And with Options.Deep the one writer of codes, projections and statistics makes them again.
+// facts, whose sums have to be equal (compare). Rows that two kinds of records have are two bitmaps
+// (sameRows). And with Options.Deep the one writer of codes, projections and statistics makes them again.
 //
 // Compared records, both ways unless one way is named:
 //

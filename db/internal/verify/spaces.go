@@ -194,7 +194,8 @@ func (s *spaceVerifier) checkRevisions() {
 		case d.Parent >= revision && revision > 1:
 			s.bad(key, 0, "its parent is revision %d", d.Parent)
 		case d.Retracted > s.n.NextRetraction:
-			s.bad(key, 0, "it knows retractions before %d, the next one is %d", d.Retracted, s.n.NextRetraction)
+			s.bad(key, 0, "it knows retractions before %d, the next one is %d", d.Retracted,
+				s.n.NextRetraction)
 		case last[revision] > d.Model.Chunks:
 			s.bad(codec.RevisionKey(s.ID, s.id, revision, last[revision]), 0, "there is a chunk %d of %d",
 				last[revision], d.Model.Chunks)
@@ -268,7 +269,8 @@ func (s *spaceVerifier) checkOnline() {
 			default:
 				continue
 			}
-			s.bad(codec.OnlineRowsKey(s.ID, s.id, byte(set), uint16(row>>16)), 0, "row %d is in it, and %s", row,
+			s.bad(codec.OnlineRowsKey(s.ID, s.id, byte(set), uint16(row>>16)), 0, "row %d is in it, and %s",
+				row,
 				why)
 		}
 	}

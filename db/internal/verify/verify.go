@@ -270,7 +270,8 @@ func Name(d *record.Descriptor, key []byte, n uint32) string {
 	case codec.KindIndex:
 		return fmt.Sprintf("index %d of vectors", codec.LastNumber(key))
 	case codec.KindCentre:
-		return fmt.Sprintf("centre %d of index %d of vectors", codec.LastNumber(key), codec.LastNumber(key[:9]))
+		return fmt.Sprintf("centre %d of index %d of vectors", codec.LastNumber(key),
+			codec.LastNumber(key[:9]))
 	case codec.KindEntries:
 		return fmt.Sprintf("entry of row %d in index %d of vectors", n, codec.LastNumber(key[:9]))
 	case codec.KindStale:
