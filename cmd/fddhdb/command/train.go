@@ -184,7 +184,7 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 			case choice.Unfit != "":
 				e.Printf("%s gets the default settings: %s\n", m.Name, choice.Unfit)
 			default:
-				found = term.NumberCell(measured(choice), 4)
+				found = term.NumberCell(choice.MAP, 4)
 			}
 			row = append(row, ch.Map.String(), anchors, term.Setting(ch.Gamma), found)
 		}
@@ -204,7 +204,7 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 			m.MAPLeast)
 	}
 	if f := t.Fusion; f != nil && len(modalities) > 1 {
-		e.Printf("codes of items without labels: %s\n", fusionFormula(f.FusionTried, modalities))
+		e.Printf("codes of items without labels: %s\n", fusionFormula(f.Weights, modalities))
 		var found []string
 		for _, d := range slices.Sorted(maps.Keys(f.Directions)) {
 			found = append(found, fmt.Sprintf("%s %.4f", d, f.Directions[d]))
@@ -222,22 +222,11 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	}
 }
 
-// measured returns the mAP of the setting that was chosen, with as many anchors as it was chosen with.
-func measured(c *fit.Choice) float64 {
-	found := c.MAP
-	for _, t := range c.Tried {
-		if t.Best && t.Refined && t.Width == c.Width {
-			found = t.MAP // the last one has the gamma that was taken
-		}
-	}
-	return found
-}
-
-// fusionFormula returns a fusion as text: 0.26 x image + text.
-func fusionFormula(f fit.FusionTried, modalities []string) string {
+// fusionFormula returns the weights of a fusion as text: 0.26 x image + text.
+func fusionFormula(weights map[string]float64, modalities []string) string {
 	var terms []string
 	for _, m := range modalities {
-		switch w := f.Weights[m]; w {
+		switch w := weights[m]; w {
 		case 0:
 		case 1:
 			terms = append(terms, m)
