@@ -238,28 +238,6 @@ func TestChoiceIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestGivenSettingsAreThoseOfBefore: giving the old defaults has the results of the
-// time before settings were chosen.
-func TestGivenSettingsAreThoseOfBefore(t *testing.T) {
-	dims := []int{9, 5}
-	modalities := modalitiesOf(dims)
-	src := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: dims, Seed: 9}))
-	opt := settled(modalities, Options{Anchors: 200, Seed: 5})
-	given, err := Train(t.Context(), modalities, src, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := train(t.Context(), modalities, src, nil, opt, seeded(5, 64)) // never chooses
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, _ := marshal(t, given)
-	b, _ := marshal(t, plain)
-	if string(a) != string(b) || given.Report.Choices != nil {
-		t.Errorf("another model, or choices: %v", given.Report.Choices)
-	}
-}
-
 func TestNothingToChooseFrom(t *testing.T) {
 	effort.LongWithRace(t)
 	few := made(minChoiceItems-1, 3,

@@ -683,17 +683,3 @@ func TestLabelCode(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkTrainSynth(b *testing.B) {
-	data := synthetic(synth.Pairs(synth.Config{Items: 2000, Classes: 10, Dims: []int{128, 10}}))
-	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
-		b.Run(method.String(), func(b *testing.B) {
-			for b.Loop() {
-				if _, err := Train(b.Context(), modalitiesOf([]int{128, 10}), data,
-					Options{Method: method}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
