@@ -167,7 +167,8 @@ func (tr *trainer) choose(ctx context.Context, hy []float64,
 	}
 	for _, c := range choosers {
 		name := c.modality.Name
-		c.given, c.gamma = setting{tr.opt.Features[name], tr.opt.Map[name], tr.opt.Width[name]}, tr.opt.Gamma[name]
+		c.given = setting{tr.opt.Features[name], tr.opt.Map[name], tr.opt.Width[name]}
+		c.gamma = tr.opt.Gamma[name]
 		if f != nil {
 			f.prepare(c)
 		}

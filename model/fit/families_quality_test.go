@@ -106,7 +106,8 @@ func TestFamilies(t *testing.T) {
 					centres = append(centres, h.result.Report.Centre)
 					set := &dataset{modalities: ms, train: h.known(), query: h.queries}
 					db := set.labelCodes(h.result.Model)
-					without := h.figures(t, rank.Fusion{Weights: h.result.Model.Weights(), Mean: h.result.Model.Parts().Mean})
+					parts := h.result.Model.Parts()
+					without := h.figures(t, rank.Fusion{Weights: parts.Fusion, Mean: parts.Mean})
 					for from := range ms {
 						hamming, _ := set.evaluate(t, h.result.Model, db, from)
 						labelled[from] += hamming.MAP / float64(seeds)
