@@ -230,7 +230,7 @@ func aimPairs(classes, perItem int) *synth.Data {
 // and the other items.
 func aimed(t *testing.T, d *synth.Data, opt Options, first int) (*Online, *ledger, []Example) {
 	t.Helper()
-	opt.Anchors = 50
+	opt.Anchors, opt.Fusion = 50, "auto" // which subtracts the mean aim
 	ms := modalitiesOf([]int{9, 6, 5})
 	r, err := Train(t.Context(), ms, synthetic(d.Slice(0, first)), settled(ms, opt))
 	if err != nil {
@@ -253,7 +253,7 @@ func aimed(t *testing.T, d *synth.Data, opt Options, first int) (*Online, *ledge
 			mean[j] += v / float64(first)
 		}
 	}
-	if off := maxDifference(mean, r.Model.mean); off > 1e-9 {
+	if off := maxDifference(mean, r.Model.fusion.Mean); off > 1e-9 {
 		t.Errorf("the mean aim is off by %g", off)
 	}
 	return o, l, items[first:]

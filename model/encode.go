@@ -106,22 +106,19 @@ func (m *Model) checkInput(t int, xs ...Vector) error {
 // is positive. See Fuse.
 func (m *Model) Weights() []float64 { return slices.Clone(m.fusion.Weights) }
 
-// Centre returns the share of the mean aim that Fuse subtracts.
-func (m *Model) Centre() float64 { return m.fusion.Centre }
-
 // Fuse writes the fused projection of an unlabelled item to dst: q numbers whose signs
 // are its code (codec.PackSigns):
 //
-//	sum over t of w_t (z_t - b gmean)
+//	sum over t of w_t (z_t - mean)
 //
 // z[t] is the projection of the item in modality t of the model, q numbers, or nil if it lacks t. A
-// projection of zeros, of a vector far from everything, counts as none. w are the Weights and b is the
-// Centre. gmean is the mean of the aims (Aim) of the training items, to which a ridge regression pulls all
-// projections. If there is no weight for any modality of the item, each of them gets the weight 1. If the
+// projection of zeros, of a vector far from everything, counts as none. w are the Weights. mean is the mean of
+// the aims (Aim) of the training items, to which a ridge regression pulls all projections; or zero, if the
+// fusion was given. If there is no weight for any modality of the item, each of them gets the weight 1. If the
 // item has no projection, dst is zero.
 //
 // only is the one modality that made the code, if w is 0 for all others that the item
 // has, else -1. It costs q multiplications a modality and no allocation.
 func (m *Model) Fuse(dst []float64, z [][]float64) (only int) {
-	return m.fusion.Fuse(dst, m.mean, z)
+	return m.fusion.Fuse(dst, z)
 }

@@ -21,10 +21,11 @@ func TestFuse(t *testing.T) {
 		}
 		return v
 	}
+	mean := vector(func() float64 { return rng.Float64()*2 - 1 })
 	sum := rank.Fusion{Weights: []float64{1, 1, 1}}
-	weighted := rank.Fusion{Weights: []float64{.3, 0, 1}, Centre: .5}
-	third := rank.Fusion{Weights: []float64{0, 0, 1}, Centre: 1}
-	m := &Model{mean: vector(func() float64 { return rng.Float64()*2 - 1 })}
+	weighted := rank.Fusion{Weights: []float64{.3, 0, 1}, Mean: mean}
+	third := rank.Fusion{Weights: []float64{0, 0, 1}, Mean: mean}
+	m := new(Model)
 	z := [][]float64{vector(rng.NormFloat64), vector(rng.NormFloat64), vector(rng.NormFloat64)}
 	for _, c := range []struct {
 		how     rank.Fusion
@@ -56,7 +57,10 @@ func TestFuse(t *testing.T) {
 		for j, got := range dst {
 			want := 0.0
 			for t, w := range c.weights {
-				want += w * (z[t][j] - c.how.Centre*m.mean[j])
+				want += w * z[t][j]
+				if c.how.Mean != nil {
+					want -= w * mean[j]
+				}
 			}
 			if !approx(got, want, 1e-12) {
 				t.Fatalf("%+v: bit %d is %g, want %g", c, j, got, want)
@@ -72,7 +76,7 @@ func TestFuse(t *testing.T) {
 	}
 	// If the modality with weight is far from everything, the others count.
 	if only := m.Fuse(dst, [][]float64{z[0], z[1], make([]float64, q)}); only != -1 ||
-		!approx(dst[3], z[0][3]+z[1][3]-2*m.mean[3], 1e-12) {
+		!approx(dst[3], z[0][3]+z[1][3]-2*mean[3], 1e-12) {
 		t.Errorf("only %d, %v", only, dst)
 	}
 }

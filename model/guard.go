@@ -177,7 +177,7 @@ func (g *Guard) hold(held []Example) {
 		setOf = append(setOf, set)
 		g.held, g.labels = append(g.held, item), append(g.labels, code...)
 	}
-	g.rows = rank.Among{Bits: m.bits, Words: codec.Words(m.bits), Mean: m.mean,
+	g.rows = rank.Among{Bits: m.bits, Words: codec.Words(m.bits),
 		Harmonic: rank.HarmonicNumbers(len(g.held))}
 	g.rows.Set, _, g.rows.Relevant = rank.RelevantSets(setOf, sets, len(m.labels))
 	for t := range m.maps {
@@ -298,18 +298,7 @@ func (g *Guard) rankings() (all []heldRanking) {
 // ranking returns the ranking of an ordered pair, with at most this many pairs of a query and an item.
 func (g *Guard) ranking(from, to, most int) heldRanking {
 	r := heldRanking{from: from, to: to}
-	counts := make([]int32, len(g.rows.Relevant))
-	for i, has := range g.has[to] {
-		if has {
-			r.database = append(r.database, i)
-			counts[g.rows.Set[i]]++
-		}
-	}
-	for i, has := range g.has[from] {
-		if has && g.rows.RelevantOthers(i, g.has[to][i], counts) {
-			r.queries = append(r.queries, i)
-		}
-	}
+	r.queries, r.database = g.rows.Ranking(g.has[from], g.has[to])
 	if limit := max(1, most/max(1, len(r.database))); len(r.queries) > limit {
 		some := make([]int, limit)
 		for i := range some { // spread evenly
@@ -322,16 +311,7 @@ func (g *Guard) ranking(from, to, most int) heldRanking {
 
 // precisions returns the average precision of each query of r, with these codes.
 func (g *Guard) precisions(r *heldRanking, queries, codes []uint64) []float64 {
-	precisions := make([]float64, len(r.queries))
-	scratch := g.rows.NewScratch(g.online.workers())
-	w := g.rows.Words
-	parallel.Chunks(len(scratch), len(precisions), 16, func(worker, first, end int) {
-		for k := first; k < end; k++ {
-			i := r.queries[k]
-			precisions[k] = g.rows.Precision(&scratch[worker], i, queries[i*w:(i+1)*w], codes, r.database)
-		}
-	})
-	return precisions
+	return g.rows.Precisions(g.rows.NewScratch(g.online.workers()), r.queries, queries, codes, r.database)
 }
 
 // stronger returns the modality that finds the codes of labels best.

@@ -146,9 +146,8 @@ func ReadFeatures(r *wire.Reader, mod Modality, kind FeatureKind) *Features {
 //	          linear, and d+1 more than the anchors if rbf+linear, at most 2^15
 //	          and after all of them:
 //	8T        float64: the weights of the fusion, zero or more and not all zero
-//	8         float64: its centre, 0 to 1
-//	8q        float64: the mean of what the training items teach; -1 to 1 each if
-//	          the aim is codes
+//	8q        float64: what is subtracted from each projection: the mean of what the training
+//	          items teach, or zeros; -1 to 1 each if the aim is codes
 //
 // A model without labels has one of the other methods, and the body that stands further down.
 //
@@ -227,8 +226,7 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 		w.F64s(m.p[t].Unpack().Data...)
 	}
 	w.F64s(m.fusion.Weights...)
-	w.F64s(m.fusion.Centre)
-	w.F64s(m.mean...)
+	w.F64s(m.fusion.Mean...)
 	return w.Finish(), nil
 }
 
@@ -289,8 +287,7 @@ func readLabelled(r *wire.Reader, p *Parts) {
 		p.Modalities, p.Maps, p.Gammas = append(p.Modalities, mod), append(p.Maps, f), append(p.Gammas, gamma)
 		p.Projections = append(p.Projections, r.F64s(p.Bits*f.Size(), "P"))
 	}
-	p.Fusion, p.Centre, p.Mean = r.F64s(len(p.Modalities), "weights"), r.F64("centre"),
-		r.F64s(p.Bits, "the mean aim")
+	p.Fusion, p.Mean = r.F64s(len(p.Modalities), "weights"), r.F64s(p.Bits, "the mean aim")
 }
 
 // readFeatureMap reads means, sigma and anchors, and makes the map; nil after an error.

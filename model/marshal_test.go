@@ -12,7 +12,9 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/internal/rank"
 	"github.com/fddhdb/fddhdb/model/internal/wire"
+	"github.com/google/go-cmp/cmp"
 )
 
 // small is a model with both kinds of map, and its statistics, in a few KiB.
@@ -95,9 +97,8 @@ func TestMarshalRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(m.Weights(), r.Model.Weights()) || m.Centre() != r.Model.Centre() {
-			t.Errorf("%v: weights %v and centre %g came back as %v and %g", method, r.Model.Weights(),
-				r.Model.Centre(), m.Weights(), m.Centre())
+		if d := cmp.Diff(m.fusion, r.Model.fusion); d != "" {
+			t.Errorf("%v: another fusion came back:\n%s", method, d)
 		}
 		for _, c := range [][2]any{
 			{m.Bits(), r.Model.Bits()}, {m.Method(), method}, {m.Seed(), uint64(1 << 60)}, {m.Gamma(1), .5},
@@ -216,12 +217,11 @@ func TestBadFusions(t *testing.T) {
 	for name, spoil := range map[string]func(m *Model){
 		"negative":     func(m *Model) { m.fusion.Weights[1] = -1 },
 		"all zero":     func(m *Model) { clear(m.fusion.Weights) },
-		"centre":       func(m *Model) { m.fusion.Centre = 1.5 },
-		"mean":         func(m *Model) { m.mean[3] = -2 },
+		"mean":         func(m *Model) { m.fusion.Mean[3] = -2 },
 		"not a number": func(m *Model) { m.fusion.Weights[0] = math.NaN() },
 	} {
 		bad := *m
-		bad.fusion.Weights, bad.mean = m.Weights(), slices.Clone(m.mean)
+		bad.fusion = rank.Fusion{Weights: m.Weights(), Mean: slices.Clone(m.fusion.Mean)}
 		spoil(&bad)
 		b, err := bad.MarshalBinary()
 		if err != nil {

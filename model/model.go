@@ -90,8 +90,7 @@ type Model struct {
 	maps       []*Map                   // by modality
 	gammas     []float64                // by modality
 	p          []*dense.Packed[float64] // by modality: projection, q x k
-	fusion     rank.Fusion
-	mean       []float64 // mean aim of the training items; see Fuse
+	fusion     rank.Fusion              // see Fuse
 
 	// By sign; of everything but the projections and the weights.
 	fingerprint uint64
@@ -314,8 +313,7 @@ type Parts struct {
 	Projections [][]float64 // Bits rows of as many numbers as the map has features; nil: zeros, until Refit
 	Fusion      []float64   // the weights of Model.Fuse
 
-	Centre float64   // of Model.Fuse
-	Mean   []float64 // mean aim of the training items, Bits numbers; nil: zeros
+	Mean []float64 // that Model.Fuse subtracts, Bits numbers; nil: zeros
 }
 
 // New returns the model of the parts, and the reason if they do not make one. The model keeps the slices:
@@ -328,10 +326,10 @@ func New(p Parts) (*Model, error) {
 		bits: p.Bits, method: p.Method, seed: p.Seed,
 		labels: p.Labels, c: p.C, aim: p.Aim, prior: p.Prior, weights: p.Weights,
 		modalities: p.Modalities, maps: p.Maps, gammas: p.Gammas,
-		fusion: rank.Fusion{Weights: p.Fusion, Centre: p.Centre}, mean: p.Mean,
+		fusion: rank.Fusion{Weights: p.Fusion, Mean: p.Mean},
 	}
-	if m.mean == nil {
-		m.mean = make([]float64, m.bits)
+	if p.Mean == nil {
+		m.fusion.Mean = make([]float64, m.bits)
 	}
 	for t, f := range m.maps {
 		rows := make([]float64, m.bits*f.Size())
@@ -350,7 +348,7 @@ func (m *Model) Parts() Parts {
 		Bits: m.bits, Method: m.method, Seed: m.seed,
 		Labels: m.labels, C: m.c, Aim: m.aim, Prior: m.prior, Weights: m.weights,
 		Modalities: m.modalities, Maps: m.maps, Gammas: m.gammas,
-		Fusion: m.fusion.Weights, Centre: m.fusion.Centre, Mean: m.mean,
+		Fusion: m.fusion.Weights, Mean: m.fusion.Mean,
 	}
 	for _, rows := range m.p {
 		p.Projections = append(p.Projections, rows.Unpack().Data)
@@ -388,8 +386,6 @@ func (p *Parts) check() error {
 			len(p.Maps), len(p.Gammas), len(p.Fusion), len(p.Projections))
 	case slices.Min(p.Fusion) < 0 || slices.Max(p.Fusion) == 0:
 		return fmt.Errorf("the weights of the fusion are %v", p.Fusion)
-	case !(p.Centre >= 0 && p.Centre <= 1):
-		return fmt.Errorf("the centre of the fusion is %g", p.Centre)
 	case p.Mean != nil && len(p.Mean) != p.Bits:
 		return fmt.Errorf("a mean aim of %d numbers", len(p.Mean))
 	case p.Mean != nil && p.Aim == AimCodes && (slices.Min(p.Mean) < -1 || slices.Max(p.Mean) > 1):

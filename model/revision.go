@@ -75,7 +75,7 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 	if m.aim != base.aim || m.prior != base.prior {
 		return other("aim or prior")
 	}
-	if !slices.Equal(m.mean, base.mean) || m.fusion.Centre != base.fusion.Centre ||
+	if !slices.Equal(m.fusion.Mean, base.fusion.Mean) ||
 		!slices.Equal(m.fusion.Weights, base.fusion.Weights) {
 		return other("fusion")
 	}

@@ -118,14 +118,13 @@ func TestRevisionOfAnother(t *testing.T) {
 		"other bits":       func(m *Model) { m.bits = 16 },
 		"another seed":     func(m *Model) { m.seed++ },
 		"another name":     func(m *Model) { m.modalities = m.Modalities(); m.modalities[1].Name = "sound" },
-		"another centre":   func(m *Model) { m.fusion.Centre = .25 },
 		"other weights":    func(m *Model) { m.fusion.Weights = m.Weights(); m.fusion.Weights[1] /= 2 },
 		"another prior":    func(m *Model) { m.prior = .5 },
 		"another aim":      func(m *Model) { m.aim, m.weights = AimCodes, nil },
 		"another mean": func(m *Model) {
-			m.mean = slices.Clone(m.mean)
-			m.mean[0] /= 2
-			m.mean[1] += .125
+			m.fusion.Mean = slices.Clone(m.fusion.Mean)
+			m.fusion.Mean[0] /= 2
+			m.fusion.Mean[1] += .125
 		},
 	} {
 		other := *revision

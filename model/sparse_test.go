@@ -11,7 +11,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
-	"github.com/fddhdb/fddhdb/model/internal/parallel"
 )
 
 // vectorSource is a source over vectors of either form, by modality and item.
@@ -230,77 +229,6 @@ func TestSparseMoments(t *testing.T) {
 		if !approx(got.Mean[j], want.Mean[j], 1e-12) || !approx(got.m2[j], want.m2[j], 1e-9) {
 			t.Errorf("column %d: mean %g and spread %g, want %g and %g", j, got.Mean[j], got.m2[j],
 				want.Mean[j], want.m2[j])
-		}
-	}
-}
-
-// BenchmarkSparseMap compares the layouts of anchors, and dense vectors. An operation
-// is one vector.
-func BenchmarkSparseMap(b *testing.B) {
-	const n, k = 2048, 800
-	sparse, _, _ := texts(b, 1, 0, n)
-	for _, c := range []struct {
-		name string
-		d    int
-		rng  *rand.Rand // moves each number to one of d/1000 dimensions
-	}{{"1000", 1000, nil}, {"8000", 8000, rand.New(rand.NewPCG(1, 1))},
-		{"20000", 20_000, rand.New(rand.NewPCG(1, 2))}} {
-		xs := spread(sparse, c.d)
-		if c.rng != nil {
-			for _, x := range xs {
-				for e := range x.Index {
-					x.Index[e] += uint32(c.rng.IntN(c.d / 1000))
-				}
-			}
-		}
-		mo := NewMoments(Modality{Dim: c.d, Sparse: true})
-		mo.Add(xs, 1)
-		mo.Settle()
-		f := NewMap(MapRBF, nil, 1, mo, xs[:k])
-		lists := *f
-		own := *f.sparse
-		own.lists, own.squares = newAnchorLists(&own.anchors, c.d), make([]float64, k)
-		lists.sparse, lists.anchors, lists.norms = &own, nil, make([]float32, k)
-		packed := *f
-		if packed.anchors == nil {
-			other := *f.sparse
-			packed.sparse = &other
-			packed.pack()
-		}
-		phi := make([]float32, parallel.Rows*k)
-		if c.d == synth.NUSWideText {
-			_, same, _ := texts(b, 1, 0, n)
-			mo := NewMoments(Modality{Dim: c.d})
-			mo.Add(same, 1)
-			f := NewMap(MapRBF, nil, 1, mo, same[:k])
-			b.Run(c.name+"/dense", func(b *testing.B) {
-				var s MapScratch
-				for i := 0; i < b.N; i += parallel.Rows {
-					at := i % (n - parallel.Rows)
-					f.apply(phi, same[at:at+parallel.Rows], &s)
-				}
-			})
-			p := part{k: k, a: make([]float64, k*k), b: make([]float64, 128*k)}
-			stats, h := &Statistics{bits: 128, parts: []part{p}}, slices.Repeat([]float32{1}, 512*128)
-			all := make([]float32, 512*k)
-			f.apply(all, same[:512], new(MapScratch))
-			b.Run(c.name+"/statistics", func(b *testing.B) { // statistics of features, for comparison
-				for i := 0; i < b.N; i += 512 {
-					stats.add(0, dense.Of(512, k, all), teaching{h: h}, parallel.Workers())
-				}
-			})
-		}
-		for _, layout := range []struct {
-			name string
-			f    *Map
-		}{{"packed", &packed}, {"lists", &lists}} {
-			b.Run(c.name+"/"+layout.name, func(b *testing.B) {
-				var s MapScratch
-				for i := 0; i < b.N; i += parallel.Rows {
-					at := i % (n - parallel.Rows)
-					layout.f.apply(phi, xs[at:at+parallel.Rows], &s)
-				}
-			})
 		}
 	}
 }

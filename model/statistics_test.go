@@ -2,7 +2,6 @@ package model
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/internal/aims"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
-	"github.com/fddhdb/fddhdb/model/internal/parallel"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -60,32 +58,6 @@ func TestConditionAgainstInverse(t *testing.T) {
 		if two := svd.Cond(); got > two*float64(k)*1.001 || got < two/float64(k)/4 {
 			t.Errorf("k %d: %g, by singular values %g", k, got, two)
 		}
-	}
-}
-
-// BenchmarkSolve measures solving for the projection of one modality from its
-// statistics.
-func BenchmarkSolve(b *testing.B) {
-	for _, k := range []int{800, 2000, 4000} {
-		b.Run(fmt.Sprint(k), func(b *testing.B) {
-			const q, rows = 128, 512
-			rng := rand.New(rand.NewPCG(43, 44))
-			s := &Statistics{bits: q, parts: []part{{name: "x", k: k, a: make([]float64, k*k),
-				b: make([]float64, q*k)}}}
-			phi, h := make([]float32, rows*k), make([]float32, rows*q)
-			for i := range phi {
-				phi[i] = rng.Float32()
-			}
-			for i := range h {
-				h[i] = float32(rng.IntN(2)*2 - 1)
-			}
-			s.add(0, dense.Of(rows, k, phi), teaching{h: h}, parallel.Workers())
-			for b.Loop() {
-				if _, _, err := s.solve(0, 1e-2); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
 

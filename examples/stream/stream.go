@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -143,7 +144,8 @@ func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, c
 // the first one has chosen, which saves time.
 func (set *set) train(ctx context.Context, c *db.Collection) error {
 	t, err := c.Train(ctx, db.TrainOptions{Options: set.chosen})
-	if err != nil || t.Start.MAP == nil || set.chosen.Start != 0 {
+	unfit := func(c *fit.Choice) bool { return c.Unfit != "" } // too few items to choose by
+	if err != nil || set.chosen.Start != 0 || slices.ContainsFunc(slices.Collect(maps.Values(t.Choices)), unfit) {
 		return err
 	}
 	set.chosen = t.Settle(set.chosen)

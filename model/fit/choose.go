@@ -105,7 +105,7 @@ func (s *choiceSample) bound() {
 
 // choose settles the settings that the options leave open, from samples of the training
 // items. It chooses the settings of one modality after the other (chooser), then the
-// centre, the prior and the start, then the fusion (fuser).
+// centre, the prior and the start. Then it learns the fusion (fuser).
 //
 // It returns H0 Y0' of the start that was chosen, hy or another one, and the fusion. Large matrices are
 // dropped as soon as nothing needs them: choices are, too.
@@ -119,7 +119,7 @@ func (tr *trainer) choose(ctx context.Context, hy []float64,
 	}
 	if !tr.measures() {
 		how = tr.opt.Fusion.given(tr.reader.Modalities)
-		tr.report.Fusion = tr.fusionReport(how, "")
+		tr.report.Fusion = &FusionChoice{Weights: byName(how.Weights, tr.reader.Modalities)}
 	}
 	starts := tr.takeStarts(hy)
 	choosers, solvers, err := tr.choosers(ctx, starts, choices)
@@ -148,7 +148,7 @@ func (tr *trainer) choose(ctx context.Context, hy []float64,
 	if tr.measures() {
 		f = tr.newFuser(choosers)
 		f.step = step
-		fusionSteps = f.steps()
+		fusionSteps = len(choosers)
 		total += fusionSteps
 	}
 	if err := tr.chooseSettings(ctx, choosers); err != nil {
@@ -166,9 +166,9 @@ func (tr *trainer) choose(ctx context.Context, hy []float64,
 		step() // for a second round that was not needed
 	}
 	for _, c := range choosers {
-		if choice := tr.report.Choices[c.modality.Name]; choice != nil {
-			c.given, c.gamma = setting{choice.FeatureMap, choice.Map, choice.Width}, choice.Gamma
-		}
+		name := c.modality.Name
+		c.given = setting{tr.opt.Features[name], tr.opt.Map[name], tr.opt.Width[name]}
+		c.gamma = tr.opt.Gamma[name]
 		if f != nil {
 			f.prepare(c)
 		}
@@ -177,16 +177,13 @@ func (tr *trainer) choose(ctx context.Context, hy []float64,
 	tr.choosePrior(choosers)
 	start := tr.chooseStart(choosers, len(starts))
 	hy, starts = starts[start], nil
-	if err := tr.judgeSweeps(ctx, choosers, hy); err != nil {
-		return nil, how, err
-	}
 	if f != nil {
 		f.learn(tr, solvers[start])
 		for t, c := range choosers {
 			f.take(t, c, start, *tr.opt.Prior)
 			*c = chooser{} // drops its large matrices
 		}
-		if how, err = f.run(ctx, tr); err != nil {
+		if how, tr.report.Fusion, err = f.run(ctx); err != nil {
 			return nil, how, err
 		}
 	}
@@ -199,14 +196,14 @@ func (tr *trainer) chooseSettings(ctx context.Context, choosers []*chooser) erro
 		if !c.open.any() {
 			continue
 		}
-		choice, err := c.run(ctx)
+		choice, taken, err := c.run(ctx)
 		if err != nil {
 			return err
 		}
 		c.prepared.xs, c.prepared.moments = nil, nil // they are large
 		name := c.modality.Name
-		tr.opt.Features[name], tr.opt.Map[name] = choice.FeatureMap, choice.Map
-		tr.opt.Width[name], tr.opt.Gamma[name] = choice.Width, choice.Gamma
+		tr.opt.Features[name], tr.opt.Map[name] = taken.FeatureMap, taken.Map
+		tr.opt.Width[name], tr.opt.Gamma[name] = taken.Width, taken.Gamma
 		if tr.report.Choices == nil {
 			tr.report.Choices = map[string]*Choice{}
 		}
@@ -343,7 +340,7 @@ func (tr *trainer) choosePrior(choosers []*chooser) {
 	}
 	prior := DefaultPrior
 	tr.opt.Prior = &prior
-	choice := &PriorChoice{}
+	best := -1.0
 	for _, a := range priors {
 		mean, n := 0.0, 0.0
 		for _, c := range choosers {
@@ -356,18 +353,17 @@ func (tr *trainer) choosePrior(choosers []*chooser) {
 		if n == 0 {
 			return
 		}
-		choice.Tried = append(choice.Tried, PriorMAP{a, mean / n})
+		if mean/n > best {
+			prior, best = a, mean/n
+		}
 	}
-	best := slices.MaxFunc(choice.Tried, func(a, b PriorMAP) int { return cmp.Compare(a.MAP, b.MAP) })
-	prior, choice.Chosen = best.Prior, best.Prior
-	tr.report.PriorChoice = choice
 }
 
 // chooseStart lets the solver begin at the start with the best held-out retrieval, in
 // the mean over the modalities; the first of equals. It returns the position of that
 // start.
 func (tr *trainer) chooseStart(choosers []*chooser, starts int) int {
-	tr.report.Start = &StartChoice{Chosen: max(1, tr.opt.Start)}
+	tr.report.Start = max(1, tr.opt.Start)
 	if tr.opt.Start > 0 {
 		return 0
 	}
@@ -387,7 +383,7 @@ func (tr *trainer) chooseStart(choosers []*chooser, starts int) int {
 		floats.AddScaled(merits, 1/float64(len(judging)), c.merits(c.starts[:judged], *tr.opt.Prior))
 	}
 	best := floats.MaxIdx(merits)
-	tr.report.Start = &StartChoice{Chosen: best + 1, MAP: merits}
+	tr.report.Start = best + 1
 	return best
 }
 
@@ -419,7 +415,6 @@ func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts
 	for _, c := range judging {
 		queries += len(c.judge.queries)
 	}
-	choice := &CentreChoice{Chosen: centres[0]}
 	var outcomes []*outcome
 	for i, share := range centres {
 		tried := solvers
@@ -430,7 +425,7 @@ func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts
 				return nil, err
 			}
 		}
-		measured, o := CentreMAP{Centre: share}, &outcome{}
+		o := &outcome{}
 		for _, c := range judging {
 			codes := c.startCodes(tried)
 			labelled, unlabelled := c.meanPrecisions(c.held, c.judge.queries, codes, c.prior),
@@ -438,8 +433,6 @@ func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts
 			for _, p := range [][]float64{labelled, unlabelled} {
 				floats.Scale(float64(queries)/float64(len(judging)*len(p)), p) // modalities count alike
 			}
-			measured.MAP += floats.Sum(labelled) / float64(queries)
-			measured.Unlabelled += floats.Sum(unlabelled) / float64(queries)
 			floats.Add(labelled, unlabelled)
 			floats.Scale(.5, labelled)
 			o.precisions = append(o.precisions, labelled...)
@@ -448,14 +441,11 @@ func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts
 			}
 		}
 		outcomes = append(outcomes, o)
-		choice.Tried = append(choice.Tried, measured)
 	}
-	tr.report.CentreChoice = choice
-	if m := outcomes[1].over(outcomes[0]); !(m.MAP > max(leastCentreGain, m.StdErr/2)) {
+	if gain, stderr := outcomes[1].over(outcomes[0]); !(gain > max(leastCentreGain, stderr/2)) {
 		return nil, nil
 	}
-	choice.Chosen = centres[1]
-	tr.setCentre(choice.Chosen)
+	tr.setCentre(centres[1])
 	if other, err = tr.solveStarts(ctx, tr.sets, starts); err != nil {
 		return nil, err
 	}
@@ -470,61 +460,22 @@ func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts
 // learned from them.
 func (c *chooser) unlabelledPrecisions(starts []*startCodes) []float64 {
 	starts = starts[:min(centreStarts, len(starts))]
-	queries, rows := c.judge.queries, make([]int, len(c.judge.set))
+	rows := make([]int, len(c.judge.set))
 	for i := range rows {
 		rows[i] = i
+	}
+	var queries []int
+	for _, row := range c.judge.queries {
+		queries = append(queries, int(row))
 	}
 	a := &rank.Among{Bits: c.q, Words: codec.Words(c.q), Set: c.judge.set, Relevant: c.judge.relevant,
 		Harmonic: c.judge.harmonic}
 	scratch := a.NewScratch(parallel.Workers())
 	alone, has := rank.Fusion{Weights: []float64{1}}, [][]bool{slices.Repeat([]bool{true}, len(rows))}
-	codes, mean := make([]uint64, len(rows)*a.Words), make([]float64, len(queries))
+	codes, mean := make([]uint64, len(rows)*a.Words), make([]float64, len(c.judge.queries))
 	for _, s := range starts {
 		a.Encode(codes, alone, [][]float32{c.project(s, c.prior)}, has, scratch)
-		parallel.Chunks(len(scratch), len(queries), 16, func(worker, from, to int) {
-			for n := from; n < to; n++ {
-				i := int(queries[n])
-				mean[n] += a.Precision(&scratch[worker], i, codes[i*a.Words:(i+1)*a.Words], codes,
-					rows) / float64(len(starts))
-			}
-		})
+		floats.AddScaled(mean, 1/float64(len(starts)), a.Precisions(scratch, queries, codes, codes, rows))
 	}
 	return mean
-}
-
-// judgeSweeps measures retrieval after each sweep from the chosen start, as starts are
-// measured. It tells whether more sweeps would help. It takes as long as judging as
-// many starts.
-func (tr *trainer) judgeSweeps(ctx context.Context, choosers []*chooser, hy []float64) error {
-	if tr.opt.Method != model.MethodLabels || tr.sets.embedding != nil || tr.opt.Sweeps > MostStarts {
-		return nil
-	}
-	choosers = slices.DeleteFunc(slices.Clone(choosers), func(c *chooser) bool {
-		return !c.judges() || c.basis.aim != model.AimLabels && c.basis.of == nil
-	})
-	if len(choosers) == 0 {
-		return nil
-	}
-	var sweeps []*solver
-	s := newSolver(tr.opt, nil, tr.sets, slices.Clone(hy))
-	err := s.run(ctx, nil, tr.opt.Sweeps, func(s *solver) {
-		sweeps = append(sweeps, &solver{method: s.method, words: s.words, codes: slices.Clone(s.codes),
-			cm: slices.Clone(s.cm)})
-	})
-	if err != nil {
-		return err
-	}
-	sums := make([]float64, len(sweeps))
-	for _, c := range choosers {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		codes := c.startCodes(sweeps)
-		if len(codes) < len(sweeps) {
-			return nil // it would take too long
-		}
-		floats.AddScaled(sums, 1/float64(len(choosers)), c.merits(codes, *tr.opt.Prior))
-	}
-	tr.report.SweepMAP = sums
-	return nil
 }

@@ -94,7 +94,7 @@ func made(n, classes int, f func(rng *rand.Rand, class int) []float32) *memory {
 // TestChooses: if data is made so that one setting helps, that setting is chosen.
 func TestChooses(t *testing.T) {
 	effort.LongWithRace(t)
-	train := func(d int, m *memory, opt Options) *Choice {
+	train := func(d int, m *memory, opt Options) (Chosen, []Tried) {
 		t.Helper()
 		opt.Bits, opt.Anchors = 16, 60
 		r, err := Train(t.Context(), modalitiesOf([]int{d}), m, opt)
@@ -102,16 +102,20 @@ func TestChooses(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, ch := r.Report.Choices["image"], r.Report.Chosen["image"]
-		if sigma, _ := momentsOf(m.vectors[0]).Sigma(); c.FeatureMap == model.FeaturesRaw &&
-			c.Map != model.MapLinear && !approx(ch.Sigma/(sigma*c.Width), 1, 1e-6) {
-			t.Errorf("sigma %g of width %g, and %g of width 1", ch.Sigma, c.Width, sigma)
+		if sigma, _ := momentsOf(m.vectors[0]).Sigma(); ch.FeatureMap == model.FeaturesRaw &&
+			ch.Map != model.MapLinear && !approx(ch.Sigma/(sigma*ch.Width), 1, 1e-6) {
+			t.Errorf("sigma %g of width %g, and %g of width 1", ch.Sigma, ch.Width, sigma)
 		}
-		if ch.FeatureMap != c.FeatureMap || ch.Map != model.MapLinear && ch.Width != c.Width ||
-			ch.Map != c.Map || ch.Gamma != c.Gamma || r.Model.Gamma(0) != c.Gamma ||
-			r.Model.FeatureKind(0) != c.FeatureMap || r.Model.Map(0) != c.Map {
-			t.Errorf("chosen %+v, but the model has %+v", c, ch)
+		if r.Model.Gamma(0) != ch.Gamma || r.Model.FeatureKind(0) != ch.FeatureMap || r.Model.Map(0) != ch.Map {
+			t.Errorf("chosen %+v, but the model has others", ch)
 		}
-		return c
+		if !slices.ContainsFunc(c.Tried, func(tried Tried) bool {
+			return tried.FeatureMap == ch.FeatureMap && tried.Map == ch.Map && tried.Gamma == ch.Gamma &&
+				(ch.Map == model.MapLinear || tried.Width == ch.Width) && tried.MAP == c.MAP
+		}) {
+			t.Errorf("%+v with mAP %g was not tried: %+v", ch, c.MAP, c.Tried)
+		}
+		return ch, c.Tried
 	}
 	// A class is a direction, and lengths differ by factors of thousands.
 	directions := made(500, 4, func(rng *rand.Rand, class int) []float32 {
@@ -122,9 +126,8 @@ func TestChooses(t *testing.T) {
 		}
 		return x
 	})
-	if c := train(6, directions, Options{}); c.FeatureMap != model.FeaturesL2 || c.OverDefault.MAP < .1 ||
-		c.OverDefault.StdErr <= 0 {
-		t.Errorf("directions: %v by %+v", c.FeatureMap, c.OverDefault)
+	if c, tried := train(6, directions, Options{}); c.FeatureMap != model.FeaturesL2 {
+		t.Errorf("directions: %v of %+v", c.FeatureMap, tried)
 	}
 	// The columns that tell the class are small, and one useless column is large.
 	scales := made(500, 4, func(rng *rand.Rand, class int) []float32 {
@@ -136,8 +139,8 @@ func TestChooses(t *testing.T) {
 		x[3] = float32(50 * rng.NormFloat64())
 		return x
 	})
-	if c := train(4, scales, Options{}); c.FeatureMap != model.FeaturesZScore || c.OverDefault.MAP < .1 {
-		t.Errorf("scales: %v by %+v", c.FeatureMap, c.OverDefault)
+	if c, tried := train(4, scales, Options{}); c.FeatureMap != model.FeaturesZScore {
+		t.Errorf("scales: %v of %+v", c.FeatureMap, tried)
 	}
 	// Two classes in the corners of a square, which no plane separates.
 	corners := made(500, 4, func(rng *rand.Rand, corner int) []float32 {
@@ -147,7 +150,7 @@ func TestChooses(t *testing.T) {
 	for i, l := range corners.labels {
 		corners.labels[i] = []uint32{l[0]&1 ^ l[0]>>1}
 	}
-	if c := train(2, corners, Options{}); c.Map != model.MapRBF || c.FeatureMap != model.FeaturesRaw {
+	if c, _ := train(2, corners, Options{}); c.Map != model.MapRBF || c.FeatureMap != model.FeaturesRaw {
 		t.Errorf("corners: %v of %v", c.Map, c.FeatureMap)
 	}
 	// A chessboard of two classes: the default width sees no more than its middle.
@@ -158,10 +161,11 @@ func TestChooses(t *testing.T) {
 		board.labels[i] = []uint32{(l[0]%6 + l[0]/6) % 2}
 	}
 	rbf := map[string]model.MapKind{"image": model.MapRBF}
-	if c := train(2, board, Options{Map: rbf}); c.Width != .25 {
-		t.Errorf("chessboard: width %g, %+v", c.Width, c.Tried)
+	if c, tried := train(2, board, Options{Map: rbf}); c.Width != .25 {
+		t.Errorf("chessboard: width %g, %+v", c.Width, tried)
 	}
-	for _, tried := range train(2, board, Options{Map: rbf, Width: map[string]float64{"image": 2}}).Tried {
+	_, all := train(2, board, Options{Map: rbf, Width: map[string]float64{"image": 2}})
+	for _, tried := range all {
 		if tried.Width != 2 {
 			t.Errorf("given width 2, tried %+v", tried)
 		}
@@ -174,41 +178,36 @@ func TestChooses(t *testing.T) {
 		}
 		return x
 	})
-	if c := train(100, planes, Options{}); c.Map == model.MapRBF {
+	if c, _ := train(100, planes, Options{}); c.Map == model.MapRBF {
 		t.Errorf("planes: %v", c.Map)
 	}
 	// Given settings are not compared.
 	given := Options{Map: map[string]model.MapKind{"image": model.MapRBF},
 		Gamma: map[string]float64{"image": .25}}
-	c := train(6, directions, given)
+	c, all := train(6, directions, given)
 	if c.FeatureMap != model.FeaturesL2 || c.Gamma != .25 || c.Width != DefaultWidth && c.Width != .25 {
 		t.Errorf("given rbf and 0.25: %+v", c)
 	}
-	for _, tried := range c.Tried {
+	for _, tried := range all {
 		if tried.Map != model.MapRBF || tried.Gamma != .25 {
 			t.Errorf("given rbf and 0.25, tried %+v", tried)
 		}
 	}
-	c = train(6, directions, Options{Features: map[string]model.FeatureKind{"image": model.FeaturesZScore}})
-	if c.FeatureMap != model.FeaturesZScore || c.OverDefault != nil {
+	c, all = train(6, directions, Options{Features: map[string]model.FeatureKind{"image": model.FeaturesZScore}})
+	if c.FeatureMap != model.FeaturesZScore {
 		t.Errorf("given zscore: %+v", c)
 	}
 	// The neighbours of the best gamma are no better, unless it is the least sensible one. The
 	// unit of gamma for a linear map is that of standardised vectors, 6.
 	units := map[model.MapKind]float64{model.MapRBF: 1, model.MapLinear: 6, model.MapRBFLinear: 1}
-	for i, s := range c.Tried {
-		if !s.Best || s.Refined {
-			continue
+	var lower, higher bool
+	for _, tried := range all {
+		if tried.Map == c.Map {
+			lower, higher = lower || tried.Gamma < c.Gamma, higher || tried.Gamma > c.Gamma
 		}
-		var lower, higher bool
-		for _, tried := range c.Tried {
-			if tried.Map == s.Map && !tried.Refined {
-				lower, higher = lower || tried.Gamma < s.Gamma, higher || tried.Gamma > s.Gamma
-			}
-		}
-		if least := 1e-5 * units[s.Map]; !higher || !lower && s.Gamma > 1.1*least || s.Gamma < .9*least {
-			t.Errorf("setting %d: %+v is at the edge of the grid", i, s)
-		}
+	}
+	if least := 1e-5 * units[c.Map]; !higher || !lower && c.Gamma > 1.1*least || c.Gamma < .9*least {
+		t.Errorf("%+v is at the edge of the grid", c)
 	}
 }
 
@@ -236,28 +235,6 @@ func TestChoiceIsDeterministic(t *testing.T) {
 			cmp.Diff(first.Fusion, r.Report.Fusion); d != "" || string(model) != string(b) {
 			t.Errorf("%d processors: other choices or another model\n%s", procs, d)
 		}
-	}
-}
-
-// TestGivenSettingsAreThoseOfBefore: giving the old defaults has the results of the
-// time before settings were chosen.
-func TestGivenSettingsAreThoseOfBefore(t *testing.T) {
-	dims := []int{9, 5}
-	modalities := modalitiesOf(dims)
-	src := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: dims, Seed: 9}))
-	opt := settled(modalities, Options{Anchors: 200, Seed: 5})
-	given, err := Train(t.Context(), modalities, src, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := train(t.Context(), modalities, src, nil, opt, seeded(5, 64)) // never chooses
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, _ := marshal(t, given)
-	b, _ := marshal(t, plain)
-	if string(a) != string(b) || given.Report.Choices != nil {
-		t.Errorf("another model, or choices: %v", given.Report.Choices)
 	}
 }
 
@@ -289,7 +266,7 @@ func TestNothingToChooseFrom(t *testing.T) {
 			t.Errorf("%+v, want it to say %q", choice, c.says)
 		}
 		if chosen.FeatureMap != model.FeaturesRaw || chosen.Map != model.MapLinear ||
-			chosen.Gamma != c.gamma || choice.Gamma != c.gamma {
+			chosen.Gamma != c.gamma {
 			t.Errorf("%s: %+v", c.says, chosen)
 		}
 	}

@@ -162,21 +162,20 @@ func (c *chooser) otherWidths(kind model.MapKind) []float64 {
 // steps returns the number of steps of progress of run.
 func (c *chooser) steps() int { return len(c.featureKinds()) + len(c.otherMaps()) + 1 }
 
-// run chooses features, map, width and gamma. It fails only if the context is cancelled.
-func (c *chooser) run(ctx context.Context) (*Choice, error) {
+// run chooses features, map, width and gamma, and returns what it has taken: what is given and defaults where
+// nothing can be chosen. It fails only if the context is cancelled.
+func (c *chooser) run(ctx context.Context) (choice *Choice, taken Tried, err error) {
 	c.tried, c.refined, c.held = nil, false, dense.Matrix[float64]{}
-	choice := &Choice{Items: len(c.xs)}
-	choice.FeatureMap, choice.Map, choice.Width, choice.Gamma = c.given.features, c.given.kind, c.given.width,
-		c.gamma
+	choice = &Choice{Items: len(c.xs)}
+	taken = Tried{FeatureMap: c.given.features, Map: c.given.kind, Width: c.given.width, Gamma: c.gamma}
 	if choice.Unfit = c.unfit(); choice.Unfit != "" {
 		for range c.steps() {
 			c.step()
 		}
-		return choice, nil
+		return choice, taken, nil
 	}
 	choice.Queries = c.queries
 	var outcomes []*outcome // the best of each setting
-	var fallback *outcome
 	try := func(s setting) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -192,7 +191,7 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 				places, step = places[:1], 0
 			}
 		}
-		o, first, err := c.search(ctx, c.newTrial(s, choiceAnchors), places, step)
+		o, err := c.search(ctx, c.newTrial(s, choiceAnchors), places, step)
 		if err != nil {
 			return err
 		}
@@ -200,15 +199,12 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 			o.held = dense.Matrix[float64]{} // more anchors will give another
 			outcomes = append(outcomes, o)
 		}
-		if s == (setting{width: DefaultWidth}) {
-			fallback = first
-		}
 		c.step()
 		return nil
 	}
 	for _, k := range c.featureKinds() {
 		if err := try(setting{k, c.given.kind, c.given.width}); err != nil {
-			return nil, err
+			return nil, taken, err
 		}
 	}
 	if len(outcomes) == 0 {
@@ -216,44 +212,32 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 		for range c.steps() - len(c.featureKinds()) {
 			c.step()
 		}
-		return choice, nil
+		return choice, taken, nil
 	}
 	best := simplest(outcomes)
 	compared := len(outcomes)
 	for _, k := range c.otherMaps() {
 		if err := try(setting{best.FeatureMap, k, c.given.width}); err != nil {
-			return nil, err
+			return nil, taken, err
 		}
 	}
 	maps := append([]*outcome{best}, outcomes[compared:]...)
 	if len(maps) > 1 && best.Map.Size(c.anchors, c.modality.Dim) < c.need {
 		maps = maps[1:] // the method needs more features than there are anchors
 	}
-	best = simplest(maps)
-	var second *outcome
-	for _, o := range outcomes {
-		if o != best && (second == nil || o.MAP > second.MAP) {
-			second = o
-		}
-	}
-	choice.FeatureMap, choice.Map = best.FeatureMap, best.Map
-	choice.MAP, choice.StdErr = best.MAP, best.StdErr
-	choice.OverRunnerUp, choice.OverDefault = best.over(second), best.over(fallback)
-	chosen, err := c.refine(ctx, best)
+	chosen, err := c.refine(ctx, simplest(maps))
 	if err != nil {
-		return nil, err
+		return nil, taken, err
 	}
-	choice.Width, choice.Gamma = chosen.Width, chosen.Gamma
 	c.refined = true
 	c.step()
-	choice.Tried = c.tried
-	return choice, nil
+	choice.MAP, choice.StdErr, choice.Tried = chosen.MAP, chosen.StdErr, c.tried
+	return choice, chosen.Tried, nil
 }
 
 // refine chooses width and gamma with more anchors, and keeps the projections held out with them. If no gamma
 // has a solution there it returns best.
 func (c *chooser) refine(ctx context.Context, best *outcome) (*outcome, error) {
-	before := len(c.tried)
 	kept := best.setting()
 	chosen, t, err := c.searchRefined(ctx, kept, best.place)
 	if err != nil {
@@ -280,9 +264,6 @@ func (c *chooser) refine(ctx context.Context, best *outcome) (*outcome, error) {
 		}
 	}
 	chosen = simplest(all)
-	for i := range c.tried[before:] {
-		c.tried[before+i].Refined = true
-	}
 	if c.held = chosen.held; c.held.Rows < len(c.xs) {
 		c.hold(t, chosen.Gamma)
 	}
@@ -301,7 +282,7 @@ func (c *chooser) searchRefined(ctx context.Context, s setting,
 	t = c.refinedTrial(s)
 	many := step > 0 && t.phi.Cols >= 2*refineAnchors
 	if many {
-		o, _, err := c.search(ctx, c.newTrial(s, refineAnchors), []int{place}, step)
+		o, err := c.search(ctx, c.newTrial(s, refineAnchors), []int{place}, step)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -312,13 +293,13 @@ func (c *chooser) searchRefined(ctx context.Context, s setting,
 	if many {
 		t.queries = min(searchQueries, c.queries)
 	}
-	best, _, err = c.search(ctx, t, []int{place}, step)
+	best, err = c.search(ctx, t, []int{place}, step)
 	if err != nil || best == nil || t.queries == c.queries {
 		return best, t, err
 	}
 	t.queries = c.queries // to compare it with other settings
 	o := c.evaluate(t, best.Gamma)
-	o.place, o.Best = best.place, true
+	o.place = best.place
 	c.tried = append(c.tried, o.Tried)
 	return o, t, nil
 }
@@ -365,7 +346,7 @@ func (c *chooser) judges() bool { return c.refined && c.held.Rows > 0 }
 func simplest(outcomes []*outcome) *outcome {
 	best := slices.MaxFunc(outcomes, func(a, b *outcome) int { return cmp.Compare(a.MAP, b.MAP) })
 	for _, o := range outcomes {
-		if m := best.over(o); m.MAP <= m.StdErr/2 {
+		if gain, stderr := best.over(o); gain <= stderr/2 {
 			return o
 		}
 	}
@@ -383,18 +364,13 @@ type outcome struct {
 // setting returns the setting of the outcome.
 func (o *outcome) setting() setting { return setting{o.FeatureMap, o.Map, o.Width} }
 
-// over returns the margin of o over another outcome of the same queries.
-func (o *outcome) over(other *outcome) *Margin {
-	if other == nil {
-		return nil
-	}
+// over returns how much better o is than another outcome of the same queries, query by query.
+func (o *outcome) over(other *outcome) (gain, stderr float64) {
 	differences := make([]float64, len(o.precisions))
 	for i, v := range o.precisions {
 		differences[i] = v - other.precisions[i]
 	}
-	m := &Margin{FeatureMap: other.FeatureMap, Map: other.Map, Width: other.Width, Gamma: other.Gamma}
-	m.MAP, m.StdErr = rank.MeanError(differences)
-	return m
+	return rank.MeanError(differences)
 }
 
 // defaultPlace is the place of DefaultGamma on the grid; see search.
@@ -415,49 +391,40 @@ const (
 // improves reports whether the gamma of o is better than the gamma of best. A small gamma must be better by
 // half a standard error: gammas that no longer regularise differ by chance, and do badly on other data.
 func (o *outcome) improves(best *outcome) bool {
-	m := o.over(best)
+	gain, stderr := o.over(best)
 	if o.place < min(best.place, smallPlace) {
-		return m.MAP > m.StdErr/2
+		return gain > stderr/2
 	}
-	return m.MAP > 0
+	return gain > 0
 }
 
 // search looks for the best gamma on a grid. Place 0 is gamma 1, and two steps are a
 // factor of 10. It tries the given places. Then it goes up and down from the best one
 // until both neighbours are no better, so the best is never at the end of the grid,
 // unless that is the least sensible ridge. It returns the best outcome, or nil if no
-// gamma has a solution, and the outcome at the first place. If gamma is given it tries
-// that one alone. With a step of 0 it tries the given places alone.
-func (c *chooser) search(ctx context.Context, t *trial, places []int,
-	step int) (best, first *outcome, err error) {
+// gamma has a solution. If gamma is given it tries that one alone. With a step of 0 it
+// tries the given places alone.
+func (c *chooser) search(ctx context.Context, t *trial, places []int, step int) (best *outcome, err error) {
 	sensible := func(p int) bool { return leastPlace <= p && p <= mostPlace }
 	places = slices.DeleteFunc(slices.Clone(places), func(p int) bool { return !sensible(p) })
 	results := map[int]*outcome{}
-	before := len(c.tried)
 	if !c.open.gamma {
 		places = places[:1]
 	}
 	for len(places) > 0 {
 		if err := ctx.Err(); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		var gammas []float64
 		for _, p := range places {
+			gamma := c.gamma
 			if c.open.gamma {
-				gammas = append(gammas, t.ridge(p))
-			} else {
-				gammas = append(gammas, c.gamma)
+				gamma = t.ridge(p)
 			}
-		}
-		for i, g := range gammas {
-			o := c.evaluate(t, g)
-			o.place = places[i]
-			results[o.place] = o
+			o := c.evaluate(t, gamma)
+			o.place = p
+			results[p] = o
 			if o.precisions == nil {
 				continue
-			}
-			if first == nil && places[i] == places[0] {
-				first = o
 			}
 			c.tried = append(c.tried, o.Tried)
 			worse := o
@@ -478,9 +445,5 @@ func (c *chooser) search(ctx context.Context, t *trial, places []int,
 			}
 		}
 	}
-	for i := range c.tried[before:] {
-		tried := &c.tried[before+i]
-		tried.Best = tried.Gamma == best.Gamma
-	}
-	return best, first, nil
+	return best, nil
 }

@@ -24,16 +24,14 @@
 // ridge gamma) are chosen from a sample of the training items, by leaving one out at a
 // time. The criterion is retrieval: the item is a query, with the code of projections
 // that all others have taught, among the codes of the labels of the others ([Choice]), in
-// the mean over some random starts of C. Then the centre if items have several labels
-// ([CentreChoice]), the prior ([PriorChoice]) and, unless labels are embedded, the start
-// ([StartChoice], of up to 48) are chosen by the same criterion, in the mean over the
-// modalities. That takes seconds, however many items there are. [Report] has everything
-// that was tried, and the margin of the choice. Nothing is chosen with fewer than 50
+// the mean over some random starts of C. Then the centre if items have several labels, the
+// prior and, unless labels are embedded, the start (of up to 48) are chosen by the same
+// criterion, in the mean over the modalities. That takes seconds, however many items there
+// are. [Report] has what was taken, and each [Choice] what was tried. Nothing is chosen with fewer than 50
 // items, or if the options give everything: then the start is the one of the seed.
 //
-// Then training measures how the projections of an item without labels best make its
-// code ([FusionChoice]): their sum, a weighted sum or one of them alone, with or
-// without the mean aim. [model.Model.Fuse] applies the choice.
+// The code of an item without labels is a weighted sum of its projections, less the mean aim ([FusionChoice],
+// [model.Model.Fuse]).
 //
 // # Invariants
 //

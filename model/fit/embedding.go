@@ -238,16 +238,8 @@ func (tr *trainer) partLabels(ctx context.Context, s *solver, hy []float64,
 // the label come first.
 type Embedding struct {
 	Dims int `json:"dims"` // r, the dimensions that labels are mapped to
-	// Judged is the number of labels for which the following is measured, against all
-	// labels and items. It is all labels up to some thousands, else some of them,
-	// evenly spaced.
-	Judged int `json:"judged"`
-	// Coherence is the largest |cosine| between the vectors of two labels.
-	Coherence float64 `json:"coherence"`
-	// LeastDistance is the least Hamming distance between the codes of two labels.
-	LeastDistance int `json:"least_distance"`
-	// MAP is the mean average precision, expected over ties. MAPLeast is the least
-	// average precision of a label.
+	// MAP is the mean average precision, expected over ties, over all labels up to some thousands, else over
+	// some of them, evenly spaced. MAPLeast is the least average precision of a label.
 	MAP      float64 `json:"map_tie"`
 	MAPLeast float64 `json:"map_tie_least"`
 }
@@ -313,36 +305,21 @@ func (e *embedding) judge(s *solver, codes []uint64) *Embedding {
 	}
 	harmonic := rank.HarmonicNumbers(s.sets.items)
 	judged := min(s.c, max(1, judgedPairs/max(s.c, len(s.sets.sets))))
-	out := &Embedding{Dims: e.e.Cols, Judged: judged, LeastDistance: s.q, MAPLeast: 1}
-	labels := dense.Pack(e.e)
-	precisions, coherences, distances := make([]float64, judged), make([]float64, judged),
-		make([]uint16, judged)
+	out := &Embedding{Dims: e.e.Cols, MAPLeast: 1}
+	precisions := make([]float64, judged)
 	type scratch struct {
 		dist []uint16
 		ties []rank.Tie
-		cos  []float64
 	}
 	work := make([]scratch, s.workers)
 	for i := range work {
-		work[i] = scratch{make([]uint16, max(s.c, len(s.sets.sets))), make([]rank.Tie, s.q+1),
-			make([]float64, s.c)}
+		work[i] = scratch{make([]uint16, len(s.sets.sets)), make([]rank.Tie, s.q+1)}
 	}
 	parallel.Do(s.workers, judged, func(worker, i int) {
 		w := &work[worker]
 		l := int(int64(i) * int64(s.c) / int64(judged))
 		code := codec.Code(codes[l*s.words : (l+1)*s.words])
-
-		dense.MulNT(dense.Of(1, s.c, w.cos), e.e.Slice(l, l+1), labels)
-		codec.Distances(w.dist[:s.c], code, codes)
-		distances[i] = uint16(s.q)
-		for other, cos := range w.cos {
-			if other != l {
-				coherences[i] = max(coherences[i], math.Abs(cos))
-				distances[i] = min(distances[i], w.dist[other])
-			}
-		}
-
-		codec.Distances(w.dist[:len(s.sets.sets)], code, s.codes)
+		codec.Distances(w.dist, code, s.codes)
 		clear(w.ties)
 		for set, n := range s.sets.counts {
 			w.ties[w.dist[set]].Rows += int32(n)
@@ -352,11 +329,9 @@ func (e *embedding) judge(s *solver, codes []uint64) *Embedding {
 		}
 		precisions[i] = min(1, rank.ExpectedPrecision(w.ties, harmonic)) // at most 1 in spite of rounding
 	})
-	for i, p := range precisions {
+	for _, p := range precisions {
 		out.MAP += p
 		out.MAPLeast = min(out.MAPLeast, p)
-		out.Coherence = max(out.Coherence, coherences[i])
-		out.LeastDistance = min(out.LeastDistance, int(distances[i]))
 	}
 	out.MAP /= float64(judged)
 	return out

@@ -3,7 +3,6 @@ package fit
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -69,10 +68,10 @@ func TestLabelEmbedding(t *testing.T) {
 				t.Errorf("%+v, modality %d: mAP %.3f, at random %.3f", cfg, m, got[m], base[m])
 			}
 		}
-		if e.Dims != 32 || e.Judged != 96 || r.Report.Labels != 96 {
+		if e.Dims != 32 || r.Report.Labels != 96 {
 			t.Errorf("%+v", e)
 		}
-		if cfg.PerItem <= 1 && (r.Report.SharedLabels > 0 || e.LeastDistance < 1 || e.MAP < 1-1e-12 ||
+		if cfg.PerItem <= 1 && (r.Report.SharedLabels > 0 || e.MAP < 1-1e-12 ||
 			e.MAPLeast < 1-1e-12) {
 			t.Errorf("labels are lost: %d, %+v", r.Report.SharedLabels, e)
 		}
@@ -94,12 +93,9 @@ func checkEmbeddingReport(t *testing.T, r *Result, trained *synth.Data) {
 		db.Append(code)
 	}
 	var asked [][]uint32
-	byCode, least := map[string]int{}, q
+	byCode := map[string]int{}
 	for _, l := range r.Model.Labels() {
 		r.Model.LabelCode(code, []uint32{l})
-		for i := range queries.Len() {
-			least = min(least, codec.Distance(code, queries.At(i)))
-		}
 		queries.Append(code)
 		asked = append(asked, []uint32{l})
 		byCode[string(code.AppendBytes(nil, q))]++
@@ -115,11 +111,11 @@ func checkEmbeddingReport(t *testing.T, r *Result, trained *synth.Data) {
 		t.Fatal(err)
 	}
 	e := r.Report.Embedding
-	if !approx(metrics.MAPTie, e.MAP, 1e-9) || e.LeastDistance != least || r.Report.SharedLabels != shared {
-		t.Errorf("%+v with %d shared, want mAP %g, distance %d, shared %d", e, r.Report.SharedLabels,
-			metrics.MAPTie, least, shared)
+	if !approx(metrics.MAPTie, e.MAP, 1e-9) || r.Report.SharedLabels != shared {
+		t.Errorf("%+v with %d shared, want mAP %g, shared %d", e, r.Report.SharedLabels,
+			metrics.MAPTie, shared)
 	}
-	if e.Coherence <= 0 || e.Coherence > 1 || e.MAPLeast > e.MAP {
+	if e.MAPLeast > e.MAP {
 		t.Errorf("%+v", e)
 	}
 }
@@ -236,8 +232,7 @@ func TestLabelEmbeddingOfAlikeLabels(t *testing.T) {
 		}
 	}
 	r, _ := embedded(t, data, 0, settledRBF(Options{Bits: 64}), false)
-	if r.Report.SharedLabels > 0 || math.IsNaN(r.Report.Embedding.Coherence) ||
-		r.Report.Embedding.Coherence > .99 {
+	if r.Report.SharedLabels > 0 {
 		t.Errorf("%d labels share codes, %+v", r.Report.SharedLabels, r.Report.Embedding)
 	}
 }
@@ -269,8 +264,6 @@ func BenchmarkLabelEmbedding(b *testing.B) {
 							if e := r.Report.Embedding; e != nil {
 								b.ReportMetric(e.MAP, "label-mAP")
 								b.ReportMetric(e.MAPLeast, "least-label-mAP")
-								b.ReportMetric(float64(e.LeastDistance), "least-distance")
-								b.ReportMetric(e.Coherence, "coherence")
 							}
 							b.ReportMetric(float64(r.Report.SharedLabels), "shared-labels")
 						}

@@ -17,7 +17,6 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/model"
-	"github.com/fddhdb/fddhdb/model/internal/random"
 	"github.com/fddhdb/fddhdb/model/sum"
 )
 
@@ -429,21 +428,6 @@ func (e *seeds) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 		e.f.Add(b, sum)
 	}
 	return sum, err
-}
-
-// BenchmarkDraw is what the driver does for each item and modality, to find out which ones samples keep.
-func BenchmarkDraw(b *testing.B) {
-	has := func(yield func(int) bool) {
-		for i := range b.N {
-			if !yield(i) {
-				return
-			}
-		}
-	}
-	anchors := newSample(random.Reservoir(rand.New(rand.NewPCG(1, 2)), 800))
-	choice := newChoiceSample(rand.New(rand.NewPCG(1, 3)), model.Modality{Dim: 128})
-	anchors.draw(has)
-	choice.draw(has)
 }
 
 // fingerprintOf returns statistics with the fingerprint of others: of maps that differ in their last bits.

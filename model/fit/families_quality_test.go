@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/eval"
+	"github.com/fddhdb/fddhdb/model/internal/rank"
 )
 
 // A family is generated data of one kind; seeds give other data of it.
@@ -106,7 +107,8 @@ func TestFamilies(t *testing.T) {
 					centres = append(centres, h.result.Report.Centre)
 					set := &dataset{modalities: ms, train: h.known(), query: h.queries}
 					db := set.labelCodes(h.result.Model)
-					without := h.figures(t, fusionOf(h.result.Model))
+					parts := h.result.Model.Parts()
+					without := h.figures(t, rank.Fusion{Weights: parts.Fusion, Mean: parts.Mean})
 					for from := range ms {
 						hamming, _ := set.evaluate(t, h.result.Model, db, from)
 						labelled[from] += hamming.MAP / float64(seeds)

@@ -561,14 +561,3 @@ func TestLabelFreeMarshal(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkLabelFreeProject(b *testing.B) {
-	rows := synth.Embeddings(0, 600, 1024, 1)
-	m := freely(b, Options{}, rows).Model
-	e, z := m.NewEncoder(), make([]float64, m.Bits())
-	for b.Loop() {
-		if err := e.Project(z, 0, rows[0]); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -94,7 +94,7 @@ type Options struct {
 	Width map[string]float64
 	Gamma map[string]float64 // weight of the ridge
 
-	// Fusion says how the code of an unlabelled item is made. The zero value chooses the best way on the
+	// Fusion says how the code of an unlabelled item is made. The zero value learns the weights from the
 	// training items.
 	Fusion Fusion
 
@@ -114,8 +114,8 @@ type Options struct {
 	MemoryBytes int64
 
 	// Progress, if not nil, is called from Train's goroutine after each block of items. In stage "choose" it
-	// is called after each map that was tried. If a fusion is chosen it is also called after the projections
-	// of each modality and after the measurement. total is 0 while it is unknown. It has the form of an
+	// is called after each map that was tried. If a fusion is learned it is also called after the projections
+	// of each modality. total is 0 while it is unknown. It has the form of an
 	// event.Progress of package db/event.
 	Progress func(stage string, done, total int64)
 }
@@ -296,7 +296,7 @@ var priors = []float64{0, .125, .25, .375}
 const embeddedPrior = .125
 
 // Fusion says which projections make the code of an unlabelled item. The zero value
-// chooses by measurement; see FusionChoice.
+// learns their weights; see FusionChoice.
 type Fusion struct {
 	Rule     FusionRule
 	Modality string // for FusionModality
@@ -306,7 +306,7 @@ type Fusion struct {
 type FusionRule uint8
 
 const (
-	FusionAuto     FusionRule = iota // chosen from the training items
+	FusionAuto     FusionRule = iota // learned from the training items
 	FusionSum                        // the sum of all projections
 	FusionModality                   // the projection of one modality alone
 )

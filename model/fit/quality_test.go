@@ -2,7 +2,6 @@ package fit
 
 import (
 	"flag"
-	"fmt"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/internal/effort"
@@ -64,10 +63,8 @@ func TestQuality(t *testing.T) {
 				f.t2i += b.MAP / float64(seeds)
 				for _, m := range data.modalities {
 					if choice := result.Report.Choices[m.Name]; choice != nil {
-						t.Logf("%s, %d bits, seed %d, %s: %v %v %g, %.4f (+-%.4f), over %s and %s", c.set,
-							c.bits, seed, m.Name,
-							choice.FeatureMap, choice.Map, choice.Gamma, choice.MAP, choice.StdErr,
-							show(choice.OverRunnerUp), show(choice.OverDefault))
+						t.Logf("%s, %d bits, seed %d, %s: %+v, %.4f (+-%.4f)", c.set, c.bits, seed, m.Name,
+							result.Report.Chosen[m.Name], choice.MAP, choice.StdErr)
 					}
 				}
 				t.Logf("%s, %d bits, seed %d: %.3f / %.3f, seconds %.2v", c.set, c.bits, seed, a.MAP, b.MAP,
@@ -95,11 +92,4 @@ func TestQuality(t *testing.T) {
 			t.Errorf("%s, %d bits: below the goal", c.set, c.bits)
 		}
 	}
-}
-
-func show(m *Margin) string {
-	if m == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%v %v %g by %.4f (+-%.4f)", m.FeatureMap, m.Map, m.Gamma, m.MAP, m.StdErr)
 }

@@ -26,29 +26,20 @@ type Report struct {
 	Prior  float64           `json:"prior"`
 	Centre float64           `json:"centre"`
 	Chosen map[string]Chosen `json:"chosen"` // by modality
-	// Choices says how features, map and gamma were chosen, by modality. A modality for
-	// which the options give all of them has no entry.
+	// Choices says how the open settings were chosen, by modality. A modality for which the options give
+	// all of them has no entry.
 	Choices map[string]*Choice `json:"choices,omitempty"`
-	// CentreChoice and PriorChoice say how centre and prior were chosen; nil if there was
-	// no choice.
-	CentreChoice *CentreChoice `json:"centre_choice,omitempty"`
-	PriorChoice  *PriorChoice  `json:"prior_choice,omitempty"`
 	// MemoryBytes estimates the memory of the training at its peak; see MemoryError.
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
-	// Start says which random start of C was taken; nil for methods without labels.
-	Start *StartChoice `json:"start,omitempty"`
+	// Start is the random start of C, from 1, that the codes were learned from: the one under whose codes the
+	// held-out items of the Choices retrieve best. It is 0 for methods without labels.
+	Start int `json:"start,omitempty"`
 	// Fusion says how the codes of unlabelled items are made, and how that was chosen.
 	Fusion *FusionChoice `json:"fusion,omitempty"`
 	Sweeps int           `json:"sweeps"`
 	// Objective is F after each sweep. For MethodLabels it is |H - C Y|^2, as the rest
 	// of F is constant there. With an infinite Delta it is F without the term of Delta.
 	Objective []float64 `json:"objective"`
-	// SweepMAP is the mean average precision, expected over ties, of held-out items
-	// under the codes after each sweep, with the chosen settings: the mean over the
-	// modalities, as in StartChoice. It is measured with MethodLabels if a setting of a
-	// modality is chosen and labels are not embedded; but not with more than 48 sweeps,
-	// nor with AimCodes and more than 512 label sets.
-	SweepMAP []float64 `json:"map_tie_sweep,omitempty"`
 	// BitBalance is the mean over the bits of |mean of the bit as +-1 over the items|:
 	// 0 if every bit splits the items in halves, 1 if all bits are constant. It and the next two
 	// are of a sample of the items for methods without labels.
@@ -98,60 +89,10 @@ type Choice struct {
 	Items   int    `json:"items"`   // number of sampled items
 	Queries int    `json:"queries"` // items of the sample that are queries
 
-	FeatureMap model.FeatureKind `json:"feature_map"`
-	Map        model.MapKind     `json:"map"`
-	// like gamma chosen with more anchors than the comparison used
-	Width  float64 `json:"width"`
-	Gamma  float64 `json:"gamma"`
-	MAP    float64 `json:"map_tie"`
-	StdErr float64 `json:"stderr"` // of MAP
-
-	// The margins of the choice over the best other pair of features and map, and over
-	// the defaults: FeaturesRaw, MapRBF and DefaultGamma or a given gamma. A margin is
-	// negative if the choice is the simpler of two about as good ones. It is nil if the
-	// options rule the other setting out.
-	OverRunnerUp *Margin `json:"over_runner_up,omitempty"`
-	OverDefault  *Margin `json:"over_default,omitempty"`
+	MAP    float64 `json:"map_tie"` // of the setting that was taken
+	StdErr float64 `json:"stderr"`  // of MAP
 
 	Tried []Tried `json:"tried"` // in order of trial
-}
-
-// A StartChoice says from which random start the codes were learned: of all starts that
-// were tried, the one under whose codes the held-out items of the [Choice] retrieve
-// best, with the chosen settings of each modality. Where no start was tried it is the
-// given one, or the first.
-type StartChoice struct {
-	Chosen int `json:"chosen"` // from 1; see Options.Start
-	// by start: mean over the modalities with something to choose; nil: none was tried
-	MAP []float64 `json:"map_tie,omitempty"`
-}
-
-// A CentreChoice has the measurements behind the choice of the centre: as for a [Choice], in the mean over
-// the modalities with something to choose. The settings are the best ones with the first centre of Tried, the
-// default.
-type CentreChoice struct {
-	Chosen float64     `json:"chosen"`
-	Tried  []CentreMAP `json:"tried"`
-}
-
-// CentreMAP is a centre that was measured.
-type CentreMAP struct {
-	Centre     float64 `json:"centre"`
-	MAP        float64 `json:"map_tie"`
-	Unlabelled float64 `json:"map_tie_unlabelled"` // among items under the codes of their own projections
-}
-
-// A PriorChoice has the measurements behind the choice of the prior: as for a [Choice], with the chosen
-// settings, in the mean over the modalities with something to choose.
-type PriorChoice struct {
-	Chosen float64    `json:"chosen"`
-	Tried  []PriorMAP `json:"tried"`
-}
-
-// PriorMAP is a prior that was measured.
-type PriorMAP struct {
-	Prior float64 `json:"prior"`
-	MAP   float64 `json:"map_tie"`
 }
 
 // Tried is a setting that was measured.
@@ -161,29 +102,12 @@ type Tried struct {
 	Width      float64           `json:"width"`
 	Anchors    int               `json:"anchors"` // one less for an item that is an anchor
 	Gamma      float64           `json:"gamma"`
-	Queries    int               `json:"queries"`
 	MAP        float64           `json:"map_tie"`
 	StdErr     float64           `json:"stderr"` // of MAP, as a mean over queries
-	// Best marks the gamma that was taken, of those tried with this pair of features
-	// and map and as many anchors.
-	Best bool `json:"best,omitempty"`
-	// Refined says that it was measured for width and gamma, after features and map were
-	// settled.
-	Refined bool `json:"refined,omitempty"`
 }
 
-// A Margin is the difference to another setting, query by query.
-type Margin struct {
-	FeatureMap model.FeatureKind `json:"feature_map"`
-	Map        model.MapKind     `json:"map"`
-	Width      float64           `json:"width"`
-	Gamma      float64           `json:"gamma"`
-	MAP        float64           `json:"map_tie"` // the difference
-	StdErr     float64           `json:"stderr"`  // of the difference
-}
-
-// Settle returns opt with the choices of the training: the aim, the prior and the start, the centre if it was
-// chosen, and features, map, width and gamma of each modality. With otherwise unchanged options, a training
+// Settle returns opt with the choices of the training: the aim, the centre, the prior and the start, and features,
+// map, width and gamma of each modality. With otherwise unchanged options, a training
 // of the same items then makes the same model, and chooses no more than the fusion.
 func (r *Report) Settle(opt Options) Options {
 	if r.Method.LabelFree() {
@@ -206,13 +130,11 @@ func (r *Report) Settle(opt Options) Options {
 		prior := r.Prior
 		opt.Aim, opt.Prior = model.AimLabels, &prior // which becomes AimWeighted where labels are embedded
 	}
-	if c := r.CentreChoice; c != nil { // otherwise it is given, or follows from the labels
-		centre := c.Chosen
+	if r.Aim == model.AimLabels {
+		centre := r.Centre
 		opt.Centre = &centre
 	}
-	if r.Start != nil {
-		opt.Start = r.Start.Chosen
-	}
+	opt.Start = r.Start
 	return opt
 }
 

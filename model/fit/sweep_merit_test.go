@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,7 +11,7 @@ import (
 )
 
 // TestManyLabelSets: with more label sets than can be solved for, one start can be judged
-// if projections learn codes. Neither starts nor sweeps are compared then. Projections that
+// if projections learn codes. Starts are not compared then. Projections that
 // learn labels are solved for these, however many sets there are.
 func TestManyLabelSets(t *testing.T) {
 	effort.Slow(t)
@@ -35,9 +34,8 @@ func TestManyLabelSets(t *testing.T) {
 		if rep.LabelSets <= mostTargets || rep.Choices["image"].Unfit != "" || rep.Choices["image"].MAP <= 0 {
 			t.Fatalf("%d label sets, %+v", rep.LabelSets, rep.Choices["image"])
 		}
-		if compared := aim == model.AimLabels; (rep.Start.MAP != nil) != compared ||
-			(rep.SweepMAP != nil) != compared || (rep.PriorChoice != nil) != compared {
-			t.Errorf("%v: start %+v, sweeps %v, prior %+v", aim, rep.Start, rep.SweepMAP, rep.PriorChoice)
+		if aim == model.AimCodes && rep.Start != 1 {
+			t.Errorf("start %d", rep.Start)
 		}
 	}
 }
@@ -78,80 +76,6 @@ func TestStartsThatCannotBeJudged(t *testing.T) {
 		}
 		if r.Report.LabelSets <= mostTargets || r.Report.Fusion.Unfit != "" {
 			t.Errorf("%s: %d label sets, %s", name, r.Report.LabelSets, r.Report.Fusion.Unfit)
-		}
-	}
-}
-
-// TestSweepsAreJudgedByTheirCodes: retrieval after each sweep is that of a training
-// that stops there.
-func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
-	if testing.Short() || effort.Race {
-		t.Skip("seven trainings")
-	}
-	dims := []int{7, 4}
-	data := synthetic(synth.Pairs(synth.Config{Items: 160, Classes: 12, Dims: dims, LabelsPerItem: 3,
-		Noise: 1.5}))
-	train := func(opt Options) Report {
-		t.Helper()
-		opt.Bits, opt.Seed = 16, 3
-		r, err := Train(t.Context(), modalitiesOf(dims), data, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.Report
-	}
-	// The choice depends on the last sweep. So everything is given but the maps, which
-	// keeps starts compared, and trainings with fewer sweeps count only if they choose
-	// the same maps.
-	given := Options{
-		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{},
-		Width: map[string]float64{}, Gamma: map[string]float64{},
-		Sweeps: 4, Prior: new(float64), Centre: new(float64),
-	}
-	for _, m := range modalitiesOf(dims) {
-		given.Features[m.Name], given.Width[m.Name], given.Gamma[m.Name] = model.FeaturesRaw, 1, .1
-	}
-	whole := train(given)
-	if len(whole.SweepMAP) != 4 || len(whole.Objective) != 4 || whole.Start.MAP == nil {
-		t.Fatalf("%v, %v", whole.SweepMAP, whole.Start)
-	}
-	if got, want := whole.SweepMAP[3], whole.Start.MAP[whole.Start.Chosen-1]; got != want {
-		t.Errorf("after the last sweep %g, as a start %g", got, want)
-	}
-	different, compared := false, 0
-	for sweeps := 1; sweeps < 4; sweeps++ {
-		part := given
-		part.Sweeps = sweeps
-		r := train(part)
-		same := true
-		for _, m := range modalitiesOf(dims) {
-			same = same && r.Chosen[m.Name].Map == whole.Chosen[m.Name].Map
-		}
-		if !same {
-			continue
-		}
-		compared++
-		if want := r.Start.MAP[whole.Start.Chosen-1]; math.Abs(whole.SweepMAP[sweeps-1]-want) > 1e-12 {
-			t.Errorf("after sweep %d: %g, want %g", sweeps, whole.SweepMAP[sweeps-1], want)
-		}
-		different = different || r.Start.MAP[whole.Start.Chosen-1] != whole.SweepMAP[3]
-	}
-	if !different || compared == 0 {
-		t.Errorf("%d compared, and all sweeps are as good", compared)
-	}
-	// One modality has nothing to fuse, and a given start is not compared.
-	one, err := Train(t.Context(), modalitiesOf(dims[:1]),
-		synthetic(synth.Pairs(synth.Config{Items: 120, Dims: dims[:1], Noise: 1})),
-		Options{Bits: 16, Start: 2})
-	if err != nil || len(one.Report.SweepMAP) != DefaultSweeps || one.Report.SweepMAP[0] <= 0 {
-		t.Errorf("%v, %v", one.Report.SweepMAP, err)
-	}
-	for name, opt := range map[string]Options{
-		"joint": {Method: model.MethodJoint}, "many sweeps": {Sweeps: MostStarts + 1},
-		"all given": settled(modalitiesOf(dims), Options{}),
-	} {
-		if r := train(opt); r.SweepMAP != nil {
-			t.Errorf("%s: %v", name, r.SweepMAP)
 		}
 	}
 }

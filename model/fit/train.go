@@ -179,7 +179,7 @@ func train(ctx context.Context, modalities []model.Modality, src sum.Source, eng
 		p.Prior = *tr.opt.Prior
 		p.Weights = tr.sets.weights(p.Aim, p.Prior)
 	}
-	p.Fusion, p.Centre = how.Weights, how.Centre
+	p.Fusion = how.Weights
 	tr.report.Aim, tr.report.Prior = p.Aim, p.Prior
 	m, err := model.New(p) // before the statistics, which carry its fingerprint
 	if err != nil {
@@ -199,10 +199,12 @@ func train(ctx context.Context, modalities []model.Modality, src sum.Source, eng
 		chosen.Condition = conditions[t]
 		tr.report.Chosen[mod.Name] = chosen
 	}
-	p = m.Parts()
-	p.Mean = tr.meanAim(m, solved)
-	if m, err = model.New(p); err != nil {
-		return nil, err
+	if how.Mean != nil {
+		p = m.Parts()
+		p.Mean = tr.meanAim(m, solved)
+		if m, err = model.New(p); err != nil {
+			return nil, err
+		}
 	}
 	clock.phase("solve")
 	tr.report.Seconds = clock.seconds
@@ -317,7 +319,7 @@ func (tr *trainer) makeMaps(ctx context.Context, samples []*sample) (maps []*mod
 		chosen.Constant = constant
 		if kind == model.MapLinear && !constant && tr.gammaIsDefault(t) {
 			chosen.Gamma = defaultLinearGamma(sigma)
-			tr.setGamma(m.Name, chosen.Gamma)
+			tr.opt.Gamma[m.Name] = chosen.Gamma
 		}
 		if kind != model.MapLinear {
 			k := cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(mo.N))
@@ -550,15 +552,6 @@ func (tr *trainer) gammaIsDefault(t int) bool {
 	}
 	choice := tr.report.Choices[tr.reader.Modalities[t].Name]
 	return choice == nil || choice.Unfit != ""
-}
-
-// setGamma sets a gamma that follows from the training items, in the options and in what
-// the report says was chosen.
-func (tr *trainer) setGamma(modality string, gamma float64) {
-	tr.opt.Gamma[modality] = gamma
-	if choice := tr.report.Choices[modality]; choice != nil {
-		choice.Gamma = gamma
-	}
 }
 
 // Lesson returns the lesson of a training item in the Statistics, for Online.Forget. item is its position in

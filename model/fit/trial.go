@@ -384,7 +384,7 @@ func (c *chooser) evaluate(t *trial, gamma float64) *outcome {
 	if !ok {
 		return o
 	}
-	o.held, o.Queries = held, t.queries
+	o.held = held
 	o.precisions = c.meanPrecisions(held, queries, c.starts, c.prior)
 	o.MAP, o.StdErr = rank.MeanError(o.precisions)
 	return o

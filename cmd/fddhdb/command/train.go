@@ -47,7 +47,7 @@ func trainCommand(e *env) *cobra.Command {
 		defaults are used.
 
 		--fusion says how the projections of an item without labels combine into one
-		code: their sum, or one modality alone. By default this is measured, too.
+		code: their sum, or one modality alone. By default their weights are learned.
 
 		Each label needs a bit. With more labels than bits training is refused, unless
 		--label-embedding is given: similar labels then get codes that are near to each

@@ -63,7 +63,7 @@ func (o *Settings) Register(f *pflag.FlagSet) {
 	f.BoolVar(&o.LabelEmbedding, "label-embedding", false,
 		"allow more labels than bits, at some cost that is measured; with method labels only")
 	f.StringVar(&o.fusion, "fusion", "auto",
-		"`HOW` items without labels get their codes: auto, which measures it, sum or the name of a modality")
+		"`HOW` items without labels get their codes: auto, which learns weights, sum or the name of a modality")
 }
 
 // Complete checks the flags and fills in the options made from them. In fit.Options 0 means

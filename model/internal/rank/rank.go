@@ -114,7 +114,6 @@ func MeanError(x []float64) (mean, stderr float64) {
 // others. Their codes come from projections that have not learned from the items.
 type Among struct {
 	Bits, Words int       // bits of a code, and words of 64 bits
-	Mean        []float64 // mean aim; see Model.Fuse
 	Set         []int32   // by row: its label set
 	Relevant    [][]bool  // by two label sets: whether they share a label
 	Harmonic    []float64 // see database.harmonic
@@ -154,15 +153,15 @@ func (a *Among) Encode(codes []uint64, how Fusion, z [][]float32, has [][]bool, 
 					}
 				}
 			}
-			how.Fuse(s.z, a.Mean, row)
+			how.Fuse(s.z, row)
 			codec.PackSigns(codes[i*a.Words:(i+1)*a.Words], s.z)
 		}
 	})
 }
 
-// RelevantOthers reports whether a row other than i is relevant to row i. counts has
+// relevantOthers reports whether a row other than i is relevant to row i. counts has
 // rows by label set; counted says whether row i is among them.
-func (a *Among) RelevantOthers(i int, counted bool, counts []int32) bool {
+func (a *Among) relevantOthers(i int, counted bool, counts []int32) bool {
 	for s, relevant := range a.Relevant[a.Set[i]] {
 		n := counts[s]
 		if counted && int32(s) == a.Set[i] {
@@ -175,9 +174,40 @@ func (a *Among) RelevantOthers(i int, counted bool, counts []int32) bool {
 	return false
 }
 
-// Precision returns the average precision of row i with this code among the other rows
+// Ranking returns the rows of a database that has some rows, and the rows that may ask it: those with a relevant
+// row in it. A row is no part of its own database.
+func (a *Among) Ranking(asks, has []bool) (queries, database []int) {
+	counts := make([]int32, len(a.Relevant))
+	for i, in := range has {
+		if in {
+			database = append(database, i)
+			counts[a.Set[i]]++
+		}
+	}
+	for i, may := range asks {
+		if may && a.relevantOthers(i, has[i], counts) {
+			queries = append(queries, i)
+		}
+	}
+	return queries, database
+}
+
+// Precisions returns the average precision of each query, a row, with its code of asked among the other rows of
+// the database, on a goroutine for each scratch.
+func (a *Among) Precisions(scratch []Scratch, queries []int, asked, codes []uint64, database []int) []float64 {
+	precisions := make([]float64, len(queries))
+	parallel.Chunks(len(scratch), len(queries), 16, func(worker, first, end int) {
+		for k := first; k < end; k++ {
+			i := queries[k]
+			precisions[k] = a.precision(&scratch[worker], i, asked[i*a.Words:(i+1)*a.Words], codes, database)
+		}
+	})
+	return precisions
+}
+
+// precision returns the average precision of row i with this code among the other rows
 // of the database, expected over all orders of ties.
-func (a *Among) Precision(s *Scratch, i int, code, codes []uint64, database []int) float64 {
+func (a *Among) precision(s *Scratch, i int, code, codes []uint64, database []int) float64 {
 	clear(s.ties)
 	relevant := a.Relevant[a.Set[i]]
 	codec.Distances(s.dist, code, codes)
@@ -197,15 +227,15 @@ func (a *Among) Precision(s *Scratch, i int, code, codes []uint64, database []in
 // A Fusion is how codes are made from projections.
 type Fusion struct {
 	Weights []float64 // by modality
-	Centre  float64   // share of the mean aim that is subtracted
+	Mean    []float64 // mean aim, which is subtracted; nil: nothing is
 }
 
 func isZero(x []float64) bool {
 	return !slices.ContainsFunc(x, func(v float64) bool { return v != 0 })
 }
 
-// Fuse writes the fused projection of an item to dst, with the mean aim; see model.Model.Fuse.
-func (f Fusion) Fuse(dst, mean []float64, z [][]float64) (only int) {
+// Fuse writes the fused projection of an item to dst; see model.Model.Fuse.
+func (f Fusion) Fuse(dst []float64, z [][]float64) (only int) {
 	has, counts := 0, 0
 	for t, x := range z {
 		if isZero(x) {
@@ -235,10 +265,8 @@ func (f Fusion) Fuse(dst, mean []float64, z [][]float64) (only int) {
 			dst[j] += w * v
 		}
 	}
-	if f.Centre != 0 {
-		for j, h := range mean {
-			dst[j] -= total * f.Centre * h
-		}
+	for j, h := range f.Mean {
+		dst[j] -= total * h
 	}
 	return only
 }

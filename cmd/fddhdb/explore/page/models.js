@@ -47,7 +47,7 @@ function space(s) {
         ["model", bytes(s.model_bytes)],
       ]),
       s.revisions.length > 0 && list(free ? [["checksum", s.checksum]] : [["learned from", plural(s.taught, "item", "items")], ["not seen yet", plural(s.pending, "item", "items")], ["checksum", s.checksum]]),
-      t && !free && bySweep("Objective by sweep", t.objective), t && !free && bySweep("mAP of items held out, by sweep", t.map_tie_sweep)),
+      t && !free && lines("Objective by sweep", [{ name: "Objective", points: t.objective.map((y, i) => [i + 1, y]) }], "sweep")),
     t?.chosen && [h("h3", {}, "Chosen for each modality"), chosen(t)],
     s.revisions.length > 0 && [h("h3", {}, "Revisions: how far the items that came are from what was learned"), h("p", { class: "hint" }, meaning), drift(s), revisions(s)]);
 }
@@ -56,10 +56,6 @@ const limit = 0.2; // db.DriftLimit
 
 const meaning = "drift: how much more of what labels teach the projections miss than of items of the training. "
   + `It is near 0 for items like these; above ${limit} it is time to train again.`;
-
-function bySweep(title, values = []) {
-  return lines(title, [{ name: title, points: values.map((y, i) => [i + 1, y]) }], "sweep");
-}
 
 function chosen(t) {
   return table(["modality", "features", "map", "#anchors", "#gamma", "#mAP", "#± error"],
