@@ -112,10 +112,10 @@ func (m *Model) Weights() []float64 { return slices.Clone(m.fusion.Weights) }
 //	sum over t of w_t (z_t - mean)
 //
 // z[t] is the projection of the item in modality t of the model, q numbers, or nil if it lacks t. A
-// projection of zeros, of a vector far from everything, counts as none. w are the Weights. mean is the mean of
-// the aims (Aim) of the training items, to which a ridge regression pulls all projections; or zero, if the
-// fusion was given. If there is no weight for any modality of the item, each of them gets the weight 1. If the
-// item has no projection, dst is zero.
+// projection of zeros, of a vector far from everything, counts as none. w are the Weights. mean is the mean
+// of the aims (Aim) of the training items, to which a ridge regression pulls all projections; or zero, if the
+// fusion was given. If there is no weight for any modality of the item, each of them gets the weight 1. If
+// the item has no projection, dst is zero.
 //
 // only is the one modality that made the code, if w is 0 for all others that the item
 // has, else -1. It costs q multiplications a modality and no allocation.

@@ -145,7 +145,8 @@ func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, c
 func (set *set) train(ctx context.Context, c *db.Collection) error {
 	t, err := c.Train(ctx, db.TrainOptions{Options: set.chosen})
 	unfit := func(c *fit.Choice) bool { return c.Unfit != "" } // too few items to choose by
-	if err != nil || set.chosen.Start != 0 || slices.ContainsFunc(slices.Collect(maps.Values(t.Choices)), unfit) {
+	if err != nil || set.chosen.Start != 0 || slices.ContainsFunc(slices.Collect(maps.Values(t.Choices)),
+		unfit) {
 		return err
 	}
 	set.chosen = t.Settle(set.chosen)

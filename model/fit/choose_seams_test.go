@@ -130,8 +130,8 @@ func settledOpen(modalities []model.Modality) Options {
 	return opt
 }
 
-// TestNothingIsRelevantToOthers: if each item has a label of its own, there is no figure of retrieval, and the
-// report does not claim that there is.
+// TestNothingIsRelevantToOthers: if each item has a label of its own, there is no figure of retrieval, and
+// the report does not claim that there is.
 func TestNothingIsRelevantToOthers(t *testing.T) {
 	effort.WithoutRace(t)
 	const n = 120

@@ -106,7 +106,8 @@ func TestChooses(t *testing.T) {
 			ch.Map != model.MapLinear && !approx(ch.Sigma/(sigma*ch.Width), 1, 1e-6) {
 			t.Errorf("sigma %g of width %g, and %g of width 1", ch.Sigma, ch.Width, sigma)
 		}
-		if r.Model.Gamma(0) != ch.Gamma || r.Model.FeatureKind(0) != ch.FeatureMap || r.Model.Map(0) != ch.Map {
+		if r.Model.Gamma(0) != ch.Gamma || r.Model.FeatureKind(0) != ch.FeatureMap ||
+			r.Model.Map(0) != ch.Map {
 			t.Errorf("chosen %+v, but the model has others", ch)
 		}
 		if !slices.ContainsFunc(c.Tried, func(tried Tried) bool {
@@ -193,7 +194,8 @@ func TestChooses(t *testing.T) {
 			t.Errorf("given rbf and 0.25, tried %+v", tried)
 		}
 	}
-	c, all = train(6, directions, Options{Features: map[string]model.FeatureKind{"image": model.FeaturesZScore}})
+	c, all = train(6, directions,
+		Options{Features: map[string]model.FeatureKind{"image": model.FeaturesZScore}})
 	if c.FeatureMap != model.FeaturesZScore {
 		t.Errorf("given zscore: %+v", c)
 	}

@@ -20,12 +20,12 @@ const (
 	minFusionQueries = minChoiceItems / 2 // fewer tell too little
 )
 
-// A FusionChoice reports how codes of unlabelled items are made. Weights that are not given follow from sampled
-// training items, whose projections were learned without the item: they are the square roots of the weights by
-// which a regression of the aims of the labels on the projections minimises squared error. The roots lie
-// halfway to the plain sum, and did as well as the best of all that were tried on every set of
-// docs/EVALUATION.md. Then the mean aim is subtracted too: ridge regressions shrink towards it, so an item that
-// says little would get its signs.
+// A FusionChoice reports how codes of unlabelled items are made. Weights that are not given follow from
+// sampled training items, whose projections were learned without the item: they are the square roots of the
+// weights by which a regression of the aims of the labels on the projections minimises squared error. The
+// roots lie halfway to the plain sum, and did as well as the best of all that were tried on every set of
+// docs/EVALUATION.md. Then the mean aim is subtracted too: ridge regressions shrink towards it, so an item
+// that says little would get its signs.
 type FusionChoice struct {
 	// Unfit is not empty if there was too little to learn from, and gives the reason. The fusion is the plain
 	// sum then.

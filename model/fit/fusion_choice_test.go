@@ -56,7 +56,8 @@ func TestFusionMeasureIsEvaluate(t *testing.T) {
 	for j := range mean {
 		mean[j] = float64(j%5)/4 - .5
 	}
-	for _, how := range []rank.Fusion{{Weights: []float64{1, 1, 1}}, {Weights: []float64{.3, 0, 1}, Mean: mean}} {
+	for _, how := range []rank.Fusion{{Weights: []float64{1, 1, 1}},
+		{Weights: []float64{.3, 0, 1}, Mean: mean}} {
 		directions, err := f.measure(t.Context(), how)
 		if err != nil {
 			t.Fatal(err)
@@ -221,7 +222,8 @@ func TestFusionIsNotMeasured(t *testing.T) {
 		if !strings.Contains(f.Unfit, c.says) || f.Unfit == "" != (c.says == "") || len(f.Directions) > 0 {
 			t.Errorf("%+v, want it to say %q", f, c.says)
 		}
-		if w := r.Model.Weights(); slices.Min(w) != 1 || slices.Max(w) != 1 || floats.Norm(r.Model.Parts().Mean, 1) != 0 {
+		if w := r.Model.Weights(); slices.Min(w) != 1 || slices.Max(w) != 1 ||
+			floats.Norm(r.Model.Parts().Mean, 1) != 0 {
 			t.Errorf("%s: weights %v", c.says, w)
 		}
 	}

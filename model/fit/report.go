@@ -106,9 +106,9 @@ type Tried struct {
 	StdErr     float64           `json:"stderr"` // of MAP, as a mean over queries
 }
 
-// Settle returns opt with the choices of the training: the aim, the centre, the prior and the start, and features,
-// map, width and gamma of each modality. With otherwise unchanged options, a training
-// of the same items then makes the same model, and chooses no more than the fusion.
+// Settle returns opt with the choices of the training: the aim, the centre, the prior and the start, and
+// features, map, width and gamma of each modality. With otherwise unchanged options, a training of the same
+// items then makes the same model, and chooses no more than the fusion.
 func (r *Report) Settle(opt Options) Options {
 	if r.Method.LabelFree() {
 		opt.Method, opt.Bits, opt.Features = r.Method, r.Bits, map[string]model.FeatureKind{}

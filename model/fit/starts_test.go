@@ -83,7 +83,8 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 			// The best start and the best prior are taken.
 			tr := &trainer{sets: c.basis.sets, opt: Options{Prior: new(float64)}}
 			*tr.opt.Prior, c.refined = prior, true
-			if start, best := tr.chooseStart([]*chooser{c}, len(c.starts)), floats.MaxIdx(got); start != best ||
+			if start, best := tr.chooseStart([]*chooser{c}, len(c.starts)),
+				floats.MaxIdx(got); start != best ||
 				tr.report.Start != best+1 {
 				t.Errorf("start %d is taken of %v", start, got)
 			}

@@ -245,8 +245,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportOfChoices: the report says what projections learn, with which prior and centre, and how many anchors
-// there are.
+// TestReportOfChoices: the report says what projections learn, with which prior and centre, and how many
+// anchors there are.
 func TestReportOfChoices(t *testing.T) {
 	effort.Slow(t)
 	dims := []int{7, 4}
@@ -358,7 +358,8 @@ func TestSettle(t *testing.T) {
 		if name == "noise" && r.Report.Centre != 0 {
 			t.Errorf("%s: centre %g", name, r.Report.Centre)
 		}
-		if rep := again.Report; rep.Choices != nil || rep.Start != r.Report.Start || rep.Prior != r.Report.Prior ||
+		if rep := again.Report; rep.Choices != nil || rep.Start != r.Report.Start ||
+			rep.Prior != r.Report.Prior ||
 			rep.Centre != r.Report.Centre {
 			t.Errorf("%s: something was chosen again: %+v", name, rep)
 		}

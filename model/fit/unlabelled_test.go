@@ -188,7 +188,8 @@ func TestUnlabelledQuality(t *testing.T) {
 			}
 			for _, name := range slices.Sorted(maps.Keys(tried)) {
 				note(name, h.figures(t, rank.Fusion{Weights: tried[name]}))
-				note(name+", less the mean", h.figures(t, rank.Fusion{Weights: tried[name], Mean: parts.Mean}))
+				note(name+", less the mean",
+					h.figures(t, rank.Fusion{Weights: tried[name], Mean: parts.Mean}))
 			}
 			note("trained", h.figures(t, rank.Fusion{Weights: parts.Fusion, Mean: parts.Mean}))
 			t.Logf("%s, seed %d: %+v; %.2v s", s.name, seed, report, h.result.Report.Seconds["choose"])

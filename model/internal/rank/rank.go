@@ -174,8 +174,8 @@ func (a *Among) relevantOthers(i int, counted bool, counts []int32) bool {
 	return false
 }
 
-// Ranking returns the rows of a database that has some rows, and the rows that may ask it: those with a relevant
-// row in it. A row is no part of its own database.
+// Ranking returns the rows of a database that has some rows, and the rows that may ask it: those with a
+// relevant row in it. A row is no part of its own database.
 func (a *Among) Ranking(asks, has []bool) (queries, database []int) {
 	counts := make([]int32, len(a.Relevant))
 	for i, in := range has {
@@ -192,9 +192,10 @@ func (a *Among) Ranking(asks, has []bool) (queries, database []int) {
 	return queries, database
 }
 
-// Precisions returns the average precision of each query, a row, with its code of asked among the other rows of
-// the database, on a goroutine for each scratch.
-func (a *Among) Precisions(scratch []Scratch, queries []int, asked, codes []uint64, database []int) []float64 {
+// Precisions returns the average precision of each query, a row, with its code of asked among the other rows
+// of the database, on a goroutine for each scratch.
+func (a *Among) Precisions(scratch []Scratch, queries []int, asked, codes []uint64,
+	database []int) []float64 {
 	precisions := make([]float64, len(queries))
 	parallel.Chunks(len(scratch), len(queries), 16, func(worker, first, end int) {
 		for k := first; k < end; k++ {
