@@ -253,7 +253,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 				FeatureMap string `json:"feature_map"`
 				Gamma      float64
 			}
-			Start struct{ Chosen int }
+			Start int
 		}
 		fddhdb(t, &chosen, "train", set.db, "--seed", "7", "--anchors", "40", "--bits", "16", "--method",
 			"paper")
@@ -263,7 +263,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		}
 		check(m, append(append(settings["image"], settings["text"]...), "--bits", "16", "--method", "paper",
 			"--mu", "image=2", "--mu", "text=.5", "--delta", term.Setting(delta), "--start",
-			fmt.Sprint(chosen.Start.Chosen))...)
+			fmt.Sprint(chosen.Start))...)
 	}
 
 	rows = run("bits", "--grid", "bits=16,24")
