@@ -171,7 +171,7 @@ func shareFound(answers, exact [][]db.Hit) *float64 {
 }
 
 // measure measures a search for the nearest k or, if it is not negative, within a radius. Each query is
-// answered twice: first untimed, which says how, and brings what is needed into caches.
+// answered twice. The first answer is not timed: it gives the plan, and fills the caches.
 func (o *benching) measure(tier string, k, radius int, queries []db.Query) (*benchLine, error) {
 	l := &benchLine{Op: "knn", K: &k, Tier: tier, Queries: len(queries)}
 	if radius >= 0 {

@@ -87,8 +87,8 @@ type importMark struct {
 	Skipped []*source.SkippedReason `json:"skipped,omitempty"`
 }
 
-// maxReason is the length to which the reasons for skipped rows are cut in a mark, in bytes, so that
-// those of source.SkippedRows fit.
+// maxReason is the largest length of a reason for skipped rows in a mark, in bytes. Longer reasons are cut,
+// so that all reasons which source.SkippedRows keeps fit into one mark.
 const maxReason = 256
 
 // name returns the name of the mark of an import into a collection.
@@ -221,8 +221,8 @@ func (o *importing) commit(mark bool) error {
 	return nil
 }
 
-// end stores what is left, and takes away the mark: so an import that is interrupted before
-// that stores nothing twice.
+// end stores the rest of the items, with a mark behind the last row, and then deletes the mark. If the import
+// is interrupted before the mark is gone, the next run goes on behind it, and stores no item twice.
 func (o *importing) end() error {
 	if o.b.Len() > 0 {
 		if err := o.commit(o.marked); err != nil {
@@ -236,7 +236,7 @@ func (o *importing) end() error {
 	return o.b.Commit(o.ctx)
 }
 
-// failed returns an error with what is in, and how to go on.
+// failed adds to an error how many items are stored, and how to go on.
 func (o *importing) failed(err error) error {
 	var bad *source.RowError
 	isBad := errors.As(err, &bad)
@@ -255,7 +255,7 @@ func (o *importing) failed(err error) error {
 	return &partlyError{err, o.rowsIn(o.in) + ": give the same command again to go on"}
 }
 
-// A partlyError ends an import of which a part is stored.
+// A partlyError is the error of an import that has stored some of its items.
 type partlyError struct {
 	err error
 	in  string // what is stored, and how to go on

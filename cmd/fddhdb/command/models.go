@@ -444,7 +444,8 @@ func updateCommand(e *env) *cobra.Command {
 	})
 }
 
-// printUpdate prints what an update has done, how far the data has moved, and what is left.
+// printUpdate prints the new revision, the drift of the data, and the number of items that wait for an
+// update.
 func (e *env) printUpdate(collection string, u *db.Update) {
 	if u.Revised {
 		e.Printf("space %d of collection %s is at revision %d now, in %s\n", u.Space, collection, u.Revision,

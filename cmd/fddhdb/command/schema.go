@@ -196,7 +196,8 @@ func dropCommand(e *env) *cobra.Command {
 	})
 }
 
-// rightLine returns the error of a request that is invalid by what is stored: the command line is right.
+// rightLine turns db.ErrInvalid into a failure with exit code 1: the flags are well-formed, but the stored
+// data does not allow the request.
 func rightLine(err error) error {
 	if errors.Is(err, db.ErrInvalid) {
 		return exit.Failedf("%w", err)

@@ -77,8 +77,7 @@ func statsCommand(e *env) *cobra.Command {
 	})
 }
 
-// printCollection prints what a collection has, what it has learned, and what is to be done. --json has the
-// rest.
+// printCollection prints the items of a collection, its codes, and advice. --json has the rest.
 func (v *verb) printCollection(c jsonform.Collection) error {
 	if v.json {
 		return v.PrintJSON(c)

@@ -20,7 +20,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A verb is declared with its flags, and runs once: then it has what it works on.
+// A verb is one verb of the command, such as search. Its constructor declares the flags. When it runs, it has
+// its arguments, the open database, and the collection too. A verb runs once.
 type verb struct {
 	*env
 	cmd *cobra.Command
@@ -126,7 +127,7 @@ func (v *verb) recall(x *float64, usage string) {
 
 func (v *verb) given(flag string) bool { return v.f.Changed(flag) }
 
-// does completes a verb that opens what it needs itself.
+// does sets the function that runs the verb. That function opens the database itself, if it needs one.
 func (v *verb) does(run func() error) *cobra.Command {
 	v.cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		v.ctx, v.args = cmd.Context(), args
@@ -252,7 +253,7 @@ func (v *verb) warnOfLabels() {
 	}
 }
 
-// meaning returns the end of a sentence about a mistyped word: what it most likely means.
+// meaning returns "; did you mean NAME?" for the name that is most like a mistyped word, or "" if none is.
 func meaning(word string, names []string) string {
 	if near := term.Nearest(word, names); near != "" {
 		return "; did you mean " + term.Plain(near) + "?"

@@ -268,8 +268,9 @@ func queriesOf(n, size int) int {
 	return min(int(more*float64(Queries)), n)
 }
 
-// Where the first Queries suffice to judge a reach: below a mean recall of enough, and behind a reach that
-// finds ample of all kinds of neighbors. What lies behind says what it costs to look farther.
+// The first Queries suffice to judge a reach if their mean recall is below enough. They also suffice for the
+// reaches beyond the first one whose recall is ample, in the mean and in the worst part: there only the cost
+// of a larger reach is of interest.
 const (
 	enough = .75
 	ample  = .999
