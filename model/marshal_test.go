@@ -178,7 +178,7 @@ func TestFrame(t *testing.T) {
 		frames = append(frames, frame{"FDHM", b, readModel})
 	}
 	for _, c := range frames {
-		if string(c.b[:8]) != c.magic+"\x05\x00\x00\x00" {
+		if string(c.b[:8]) != c.magic+"\x06\x00\x00\x00" {
 			t.Fatalf("%q", c.b[:8])
 		}
 		end := len(c.b) - 4

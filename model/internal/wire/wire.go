@@ -33,7 +33,7 @@ const (
 // checksum.
 const (
 	FrameBytes = 8 + 4
-	Version    = 5
+	Version    = 6
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
