@@ -196,7 +196,7 @@ func TestFrame(t *testing.T) {
 			switch err := c.read(bad); {
 			case i == 4 || i == 5:
 				if !errors.As(err, &format) || format.Found != int(binary.LittleEndian.Uint16(bad[4:])) ||
-					format.Supported != 5 {
+					format.Supported != 6 {
 					t.Fatalf("version changed: %v", err)
 				}
 			case !errors.Is(err, codec.ErrCorrupt):
