@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -314,7 +315,7 @@ func checkpointOf(fsys vfs.FS, opt db.CheckpointOptions) error {
 
 func repairLosingNothing(fsys vfs.FS) error {
 	_, err := db.Repair(ctx, "db", &db.Options{FS: fsys, CacheBytes: 1}, db.RepairOptions{},
-		func(f db.Finding) error { return errors.New(f.String()) })
+		func(f report.Finding) error { return errors.New(f.String()) })
 	return err
 }
 
@@ -347,7 +348,8 @@ func checkWhole(t *testing.T, label string, d *db.DB, want lifeState) {
 		err = fmt.Errorf("%+v, and it is to be %+v", s, want)
 	}
 	if err == nil {
-		_, err = d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error { return errors.New(f.String()) })
+		_, err = d.Verify(ctx, db.VerifyOptions{},
+			func(f report.Finding) error { return errors.New(f.String()) })
 	}
 	if err != nil {
 		t.Fatal(label, ": the copy: ", err)

@@ -730,8 +730,7 @@ func BenchmarkFacets(b *testing.B) {
 		})
 		for _, by := range []string{"label", "new", "year", "price", "maker", "sku"} {
 			run("hits/"+by, func() error {
-				_, err := c.Search(ctx, db.Query{Code: make([]byte, 8), K: 24, Facets: []string{by},
-					FacetLimit: 8})
+				_, err := c.Search(ctx, db.Query{Code: make([]byte, 8), K: 24, Facets: []string{by}})
 				return err
 			})
 		}

@@ -18,11 +18,12 @@ import (
 // A Collection is a handle on one collection of a database; it costs nothing to
 // keep. All methods are safe for concurrent use.
 type Collection struct {
-	db    *DB
-	id    uint32     // of the collection; never used again, even after a drop
-	name  string     // for errors
-	pin   *state.Pin // of a snapshot, which owns it; nil: the handle shows the present state
-	space uint32     // space of the handle, see InSpace; 0: the active one
+	db   *DB
+	id   uint32     // of the collection; never used again, even after a drop
+	name string     // for errors
+	pin  *state.Pin // of a snapshot, which owns it; nil: the handle shows the present state
+
+	space, revision uint32 // of the handle, see InSpace; 0: the active space, the present revision
 }
 
 // Name returns the name of the collection.
@@ -43,6 +44,9 @@ func (c *Collection) read(f func(v *state.View, cv *state.CollectionView) error)
 		cv, err := v.Collection(c.id, c.name)
 		if err == nil {
 			cv, err = cv.InSpace(c.space)
+		}
+		if err == nil {
+			cv, err = cv.InRevision(v.Snap, c.revision)
 		}
 		if err != nil {
 			return err
@@ -226,11 +230,8 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	if err := schema.checkMade(); err != nil {
 		return nil, err
 	}
-	desc := schema.descriptor(name)
-	if err := desc.Check(); err != nil {
-		return nil, err
-	}
-	if err := desc.Settle(); err != nil {
+	desc, err := schema.descriptor(name)
+	if err != nil {
 		return nil, err
 	}
 	if err := d.writable(); err != nil {
@@ -240,7 +241,7 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 		return nil, err
 	}
 	defer d.state.Guard.Leave()
-	err := d.state.Committer.Do(ctx, 0, func(tx *state.Tx) error { return tx.CreateCollection(desc) })
+	err = d.state.Committer.Do(ctx, 0, func(tx *state.Tx) error { return tx.CreateCollection(desc) })
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +281,8 @@ func (d *DB) Collections() ([]string, error) {
 // EnsureCollection returns the collection of that name, and creates it if there is none; of several
 // concurrent calls one creates it. An existing collection must have the modalities and fields of
 // the schema, with the same metrics and shared spaces, and may have more; otherwise the error is
-// ErrExists and names the difference. For an existing collection the call costs nothing.
+// ErrExists and names the difference. The encoders of an existing collection stay, and the call
+// costs nothing.
 func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
 	if err := schema.checkMade(); err != nil {
 		return nil, err
@@ -296,8 +298,8 @@ func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (
 	if err != nil {
 		return nil, err
 	}
-	wanted := schema.descriptor(name)
-	if err := wanted.Settle(); err != nil {
+	wanted, err := schema.descriptor(name)
+	if err != nil {
 		return nil, err
 	}
 	return look(c, func(_ *state.View, cv *state.CollectionView) (*Collection, error) {
@@ -354,13 +356,17 @@ type Alteration struct {
 
 	// Metrics are new metrics of modalities, by name. They hold for all modalities that share the space.
 	Metrics map[string]Metric
+
+	// Encoders, unless nil, replace the encoders; none removes all. An unknown modality, or a command that is
+	// empty or longer than 16 KiB, is an ErrInvalid. An index-only collection can have them, too.
+	Encoders []Encoder
 }
 
-// Alter adds modalities and fields, indexes fields, and changes metrics and spaces of modalities, durably and
-// in one commit. Stored items lack an added modality or field until you write them again or merge values into
-// them. Filters can use indexed fields at once. All handles of the collection then see the new schema;
-// snapshots and reads in progress keep the old one. Alter removes nothing, and does not change dimensions or
-// types.
+// Alter adds modalities and fields, indexes fields, replaces encoders, and changes metrics and spaces of
+// modalities, durably and in one commit. Stored items lack an added modality or field until you write them
+// again or merge values into them. Filters can use indexed fields at once. All handles of the collection then
+// see the new schema; snapshots and reads in progress keep the old one. Alter removes no modality or field,
+// and does not change dimensions or types.
 //
 // IndexFields takes some microseconds an item, while searches and writes go on. Filters read the items until
 // all fields are indexed; the same commit makes the rest of the alteration. A string longer than
@@ -390,11 +396,15 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 		metrics[name] = record.Metric(m)
 	}
 	modalities, fields := storedModalities(a.AddModalities), storedFields(a.AddFields)
-	with := func(d *record.Descriptor) (*record.Descriptor, error) {
-		if len(a.IndexFields) > 0 && len(modalities)+len(fields)+len(a.SpaceOf)+len(metrics) == 0 {
-			return d, nil
+	with := func(d *record.Descriptor) (_ *record.Descriptor, err error) {
+		if len(modalities)+len(fields)+len(a.SpaceOf)+len(metrics) > 0 || len(a.IndexFields) == 0 &&
+			a.Encoders == nil {
+			d, err = d.With(modalities, fields, record.Respacing{SpaceOf: a.SpaceOf, Metrics: metrics})
 		}
-		return d.With(modalities, fields, record.Respacing{SpaceOf: a.SpaceOf, Metrics: metrics})
+		if err == nil && a.Encoders != nil {
+			d, err = d.WithEncoders(storedEncoders(a.Encoders))
+		}
+		return d, err
 	}
 	var err error
 	if len(a.IndexFields) > 0 {
@@ -412,7 +422,7 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 		c.db.changed(ctx, event.CollectionAltered, event.Event{Collection: c.name, Attrs: []slog.Attr{
 			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),
 			slog.Int("spaces", len(a.SpaceOf)), slog.Int("metrics", len(a.Metrics)),
-			slog.Int("indexed", len(a.IndexFields)),
+			slog.Int("indexed", len(a.IndexFields)), slog.Int("encoders", len(a.Encoders)),
 		}})
 	}
 	return err
@@ -425,6 +435,10 @@ type Schema struct {
 	Modalities []Modality `json:"modalities,omitempty"`
 	Bits       int        `json:"bits,omitempty"` // codes-only: a multiple of 8 from 8 to 4096; else 0
 	Fields     []Field    `json:"fields,omitempty"`
+
+	// Encoders are programs that make vectors; a modality may have one for each input. Returned schemas have
+	// them in the order of modalities.
+	Encoders []Encoder `json:"encoders,omitempty"`
 
 	// IndexOnly says, in returned schemas, that the collection is a copy without vectors, see
 	// CheckpointOptions.IndexOnly. CreateCollection refuses it with ErrInvalid.
@@ -493,8 +507,13 @@ const (
 
 // schemaOf returns the schema of a descriptor, in memory of its own.
 func schemaOf(d *record.Descriptor) Schema {
-	return Schema{Bits: d.Bits, Modalities: modalitiesOf(d.Modalities), Fields: fieldsOf(d.Fields),
+	s := Schema{Bits: d.Bits, Modalities: modalitiesOf(d.Modalities), Fields: fieldsOf(d.Fields),
 		IndexOnly: d.IndexOnly}
+	for _, e := range d.Encoders {
+		s.Encoders = append(s.Encoders,
+			Encoder{e.Modality, EncoderInput(e.Input), slices.Clone(e.Command)})
+	}
+	return s
 }
 
 // checkMade refuses the schema of a collection that only Checkpoint makes.
@@ -506,9 +525,24 @@ func (s *Schema) checkMade() error {
 }
 
 // descriptor returns the descriptor of a new collection.
-func (s *Schema) descriptor(name string) *record.Descriptor {
-	return &record.Descriptor{Name: name, Bits: s.Bits, Modalities: storedModalities(s.Modalities),
+func (s *Schema) descriptor(name string) (*record.Descriptor, error) {
+	d := &record.Descriptor{Name: name, Bits: s.Bits, Modalities: storedModalities(s.Modalities),
 		Fields: storedFields(s.Fields)}
+	if err := d.Check(); err != nil {
+		return nil, err
+	}
+	if err := d.Settle(); err != nil {
+		return nil, err
+	}
+	return d.WithEncoders(storedEncoders(s.Encoders))
+}
+
+func storedEncoders(given []Encoder) (all []record.Encoder) {
+	for _, e := range given {
+		all = append(all, record.Encoder{Modality: e.Modality, Input: record.EncoderInput(e.Input),
+			Command: e.Command})
+	}
+	return all
 }
 
 func modalitiesOf(stored []record.Modality) (all []Modality) {
@@ -562,44 +596,3 @@ const (
 	InputText EncoderInput = "text" // texts
 	InputFile EncoderInput = "file" // paths of files
 )
-
-// Encoders returns the encoders of the collection in the order of its modalities. They belong to
-// the caller.
-func (c *Collection) Encoders() ([]Encoder, error) {
-	return look(c, func(_ *state.View, cv *state.CollectionView) (all []Encoder, _ error) {
-		for _, e := range cv.Encoders {
-			all = append(all, Encoder{e.Modality, EncoderInput(e.Input), slices.Clone(e.Command)})
-		}
-		return all, nil
-	})
-}
-
-// SetEncoders replaces the encoders of the collection, durably and in one commit; none removes all. A
-// modality may have one for each input. An index-only collection can have them, too. An unknown modality, or
-// a command that is empty or longer than 16 KiB, is an ErrInvalid.
-func (c *Collection) SetEncoders(ctx context.Context, encoders []Encoder) error {
-	if err := c.writable(); err != nil {
-		return err
-	}
-	if err := c.db.state.Guard.Enter(); err != nil {
-		return err
-	}
-	defer c.db.state.Guard.Leave()
-	var stored []record.Encoder
-	for _, e := range encoders {
-		stored = append(stored, record.Encoder{Modality: e.Modality, Input: record.EncoderInput(e.Input),
-			Command: e.Command})
-	}
-	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
-		d, err := s.WithEncoders(stored)
-		if err != nil {
-			return err
-		}
-		return tx.AlterCollection(s, d)
-	})
-	if err == nil {
-		c.db.changed(ctx, event.EncodersSet,
-			event.Event{Collection: c.name, Attrs: []slog.Attr{slog.Int("encoders", len(encoders))}})
-	}
-	return err
-}

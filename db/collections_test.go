@@ -93,7 +93,7 @@ func TestDropCollection(t *testing.T) {
 			"activate": c.Activate(ctx, 1),
 			"drop":     d.DropCollection(ctx, "main"),
 			"open":     dbkit.Second(d.Collection("main")),
-			"space":    dbkit.Second(c.InSpace(1)),
+			"space":    dbkit.Second(c.InSpace(1, 0)),
 		} {
 			if !errors.Is(err, db.ErrNotFound) {
 				t.Errorf("%s: %v", what, err)

@@ -22,6 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
@@ -152,7 +153,7 @@ func outcome(t testing.TB, files map[string][]byte, want string) (what string, e
 	}
 	findings := 0
 	var first string
-	_, verr := db.VerifyFolder(ctx, "db", opts(), db.VerifyOptions{}, func(f db.Finding) error {
+	_, verr := db.VerifyFolder(ctx, "db", opts(), db.VerifyOptions{}, func(f report.Finding) error {
 		if findings++; findings == 1 {
 			first = f.String()
 		}
@@ -354,7 +355,7 @@ func survivors(t *testing.T, label string, files map[string][]byte, states map[s
 	}
 	defer dbkit.MustClose(t, d)
 	findings := 0
-	_, err = d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { findings++; return nil })
+	_, err = d.Verify(ctx, db.VerifyOptions{}, func(report.Finding) error { findings++; return nil })
 	if err != nil {
 		t.Errorf("%s: %v", label, err)
 	}
@@ -402,7 +403,7 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 		t.Errorf("in the space that is whole: %+v, %v", got, err)
 	}
 	for what, err := range map[string]error{
-		"search":   dbkit.Second(c.Search(ctx, db.Query{Key: "k7", Space: 1})),
+		"search":   dbkit.Second(mustInSpace(t, c, 1).Search(ctx, db.Query{Key: "k7"})),
 		"put":      dbkit.Second(c.Put(ctx, items[0])),
 		"activate": c.Activate(ctx, 1),
 		"train":    dbkit.Second(c.Train(ctx, db.TrainOptions{})),
@@ -446,7 +447,7 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 		must(t, os.WriteFile(name, b, 0o666))
 	}
 	findings := 0
-	_, err = db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
+	_, err = db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(f report.Finding) error {
 		if !strings.Contains(f.Problem, "checksum") || strings.Contains(f.Problem, "carrier") {
 			t.Errorf("%+v", f)
 		}

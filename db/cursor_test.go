@@ -319,7 +319,7 @@ func TestCursorOfEachHit(t *testing.T) {
 	dbkit.PutAll(t, d, c, items)
 	check := func(what string, q db.Query, want db.Rerank) {
 		t.Helper()
-		q.K, q.Cursors = 40, true
+		q.K, q.Include = 40, db.IncludeCursor
 		for _, radius := range []int{-1, 9} {
 			search := func(q db.Query) (*db.Result, error) {
 				if radius >= 0 {
@@ -336,7 +336,7 @@ func TestCursorOfEachHit(t *testing.T) {
 			}
 			for i, h := range whole.Hits {
 				rest := q
-				rest.K, rest.Cursors, rest.After = 5, false, h.Cursor
+				rest.K, rest.Include, rest.After = 5, 0, h.Cursor
 				got, err := search(rest)
 				if err != nil {
 					t.Fatalf("%s, behind hit %d: %v", what, i, err)
@@ -372,12 +372,10 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 	putAll(t, c, items)
 	x, y := items[0].Vectors, items[1].Vectors
 	may := map[string]func(q *db.Query){
-		"K":          func(q *db.Query) { q.K = 7 },
-		"Plan":       func(q *db.Query) { q.Plan = db.PlanScan },
-		"Cursors":    func(q *db.Query) { q.Cursors = true },
-		"Include":    func(q *db.Query) { q.Include = db.IncludeLabels },
-		"Facets":     func(q *db.Query) { q.Facets = []string{"label"} },
-		"FacetLimit": func(q *db.Query) { q.Facets, q.FacetLimit = []string{"label"}, 1 },
+		"K":       func(q *db.Query) { q.K = 7 },
+		"Plan":    func(q *db.Query) { q.Plan = db.PlanScan },
+		"Include": func(q *db.Query) { q.Include = db.IncludeLabels | db.IncludeCursor },
+		"Facets":  func(q *db.Query) { q.Facets = []string{"label"} },
 	}
 	mayNot := map[string]func(q *db.Query){
 		"From":          func(q *db.Query) { q.From, q.Vector = "text", x["text"] },

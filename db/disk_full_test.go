@@ -18,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model/fit"
@@ -335,7 +336,7 @@ func TestRepairWithoutFileDescriptors(t *testing.T) {
 			return nil
 		}))
 		_, err := db.Repair(ctx, p.dir, &db.Options{FS: fsys}, db.RepairOptions{DryRun: true},
-			func(f db.Finding) error {
+			func(f report.Finding) error {
 				t.Errorf("table %d could not be opened: lost %v", k, f)
 				return nil
 			})

@@ -29,18 +29,18 @@ func TestEncoders(t *testing.T) {
 	want := []db.Encoder{given[2], given[1], given[0]}
 	same := func(what string, d *db.DB, want []db.Encoder) {
 		t.Helper()
-		got, err := dbkit.MustCollection(t, d, "main").Encoders()
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		got, err := dbkit.MustCollection(t, d, "main").Schema()
+		if diff := cmp.Diff(want, got.Encoders); err != nil || diff != "" {
 			t.Errorf("%s: %v, %s", what, err, diff)
 		}
 	}
 	before := need(d.Snapshot())(t)
-	must(t, c.SetEncoders(ctx, given))
+	must(t, c.Alter(ctx, db.Alteration{Encoders: given}))
 	given[0].Command[0] = "changed by the caller"
 	want[2].Command = []string{"python3", "a b.py", ""}
 	same("set", d, want)
 	then := need(before.Collection("main"))(t)
-	if got, err := then.Encoders(); err != nil || got != nil {
+	if got, err := then.Schema(); err != nil || got.Encoders != nil {
 		t.Errorf("a snapshot of before has %v, %v", got, err)
 	}
 	must(t, errors.Join(before.Close(),
@@ -51,7 +51,7 @@ func TestEncoders(t *testing.T) {
 	must(t, d.Checkpoint(ctx, "copy", db.CheckpointOptions{IndexOnly: true}))
 	copied := dbkit.MustOpen(t, "copy", &db.Options{FS: fs})
 	same("copy", copied, want)
-	must(t, dbkit.MustCollection(t, copied, "main").SetEncoders(ctx, want[:1]))
+	must(t, dbkit.MustCollection(t, copied, "main").Alter(ctx, db.Alteration{Encoders: want[:1]}))
 	same("copy with others", copied, want[:1])
 	dbkit.CheckSound(t, copied, "copy with others")
 	dbkit.MustClose(t, copied)
@@ -60,7 +60,7 @@ func TestEncoders(t *testing.T) {
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	same("opened again", d, want)
 	c = dbkit.MustCollection(t, d, "main")
-	must(t, c.SetEncoders(ctx, nil))
+	must(t, c.Alter(ctx, db.Alteration{Encoders: []db.Encoder{}}))
 	same("removed", d, nil)
 	dbkit.CheckSound(t, d, "removed")
 	dbkit.MustClose(t, d)
@@ -73,7 +73,7 @@ func TestEncodersThatCannotBe(t *testing.T) {
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	one := db.Encoder{"text", db.InputText, []string{"encode"}}
-	must(t, c.SetEncoders(ctx, []db.Encoder{one}))
+	must(t, c.Alter(ctx, db.Alteration{Encoders: []db.Encoder{one}}))
 	for _, r := range []struct {
 		c    *db.Collection
 		all  []db.Encoder
@@ -91,12 +91,12 @@ func TestEncodersThatCannotBe(t *testing.T) {
 			"a command of 16387 bytes"},
 		{codes, []db.Encoder{one}, "bring codes"},
 	} {
-		if err := r.c.SetEncoders(ctx, r.all); !errors.Is(err, db.ErrInvalid) ||
+		if err := r.c.Alter(ctx, db.Alteration{Encoders: r.all}); !errors.Is(err, db.ErrInvalid) ||
 			!strings.Contains(err.Error(), r.want) {
 			t.Errorf("%q: %v", r.all, err)
 		}
 	}
-	if got, err := c.Encoders(); err != nil || len(got) != 1 {
+	if got, err := c.Schema(); err != nil || len(got.Encoders) != 1 {
 		t.Errorf("%v, %v", got, err)
 	}
 }

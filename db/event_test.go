@@ -21,6 +21,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model/fit"
@@ -92,8 +93,7 @@ func TestEvents(t *testing.T) {
 	update := need(c.Update(ctx, db.UpdateOptions{}))(t)
 	reindexed := need(c.Reindex(ctx, db.ReindexOptions{}))(t)
 	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}},
-		IndexFields: []string{"title"}})
-	must(t, c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode"}}}))
+		IndexFields: []string{"title"}, Encoders: []db.Encoder{{"text", db.InputText, []string{"encode"}}}})
 	must(t, c.RenameLabel(ctx, items[0].Labels[0], "renamed"))
 	repo := mustFolder(t)
 	m := mustBackup(t, d, repo, db.BackupOptions{})
@@ -102,7 +102,7 @@ func TestEvents(t *testing.T) {
 		c.DropSpace(ctx, reindexed.Space),
 		d.Checkpoint(ctx, "copy", db.CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
 		dbkit.Second(d.Verify(ctx, db.VerifyOptions{},
-			func(f db.Finding) error { return errors.New(f.String()) })),
+			func(f report.Finding) error { return errors.New(f.String()) })),
 	))
 	cancelled, cancel := context.WithCancel(ctx)
 	opt.Progress = func(string, int64, int64) { cancel() }
@@ -137,7 +137,6 @@ func TestEvents(t *testing.T) {
 			{Collection: "main", Space: uint32(first.Space)}},
 		"fddhdb.space.dropped":      {{Collection: "main", Space: uint32(reindexed.Space)}},
 		"fddhdb.collection.altered": {{Collection: "main"}},
-		"fddhdb.encoders.set":       {{Collection: "main"}},
 		"fddhdb.label.renamed":      {{Collection: "main"}},
 		"fddhdb.backup.done":        {{Bytes: m.BytesTotal}},
 		"fddhdb.restore.done":       {{Bytes: m.BytesTotal}},

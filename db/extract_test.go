@@ -86,7 +86,7 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 	}
 	spaces := need(c.Spaces(ctx))(t)
 	for _, sp := range spaces {
-		in := need(c.InSpace(sp.Space))(t)
+		in := need(c.InSpace(sp.Space, 0))(t)
 		say("space", []any{sp.Space, sp.State, sp.Previous, sp.Bits, sp.Revision, sp.Items, sp.Codes,
 			sp.Recode, sp.Checksum}, nil)
 		training, err := json.Marshal(sp.Training)

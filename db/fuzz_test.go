@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
@@ -127,7 +128,11 @@ func use(d *db.DB) {
 			}
 			for _, plan := range []db.Plan{db.PlanAuto, db.PlanDisk, db.PlanBlockScan} {
 				for _, space := range []db.Space{0, 1, 2} {
-					q := db.Query{Key: "k5", To: to, Plan: plan, Space: space, K: 1 << 31}
+					c, err := c.InSpace(space, 0)
+					if err != nil {
+						continue
+					}
+					q := db.Query{Key: "k5", To: to, Plan: plan, K: 1 << 31}
 					if plan == db.PlanDisk {
 						q.K = 3 // all postings would take most of the time
 					}
@@ -146,7 +151,7 @@ func use(d *db.DB) {
 	}
 	_, _ = d.Stats()
 	_, _ = d.Verify(ctx, db.VerifyOptions{Deep: true},
-		func(f db.Finding) error { _ = f.String(); return nil })
+		func(f report.Finding) error { _ = f.String(); return nil })
 	for _, name := range names {
 		c, err := d.Collection(name)
 		if err != nil {
@@ -319,7 +324,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 		}
 	}
 	if _, err := db.VerifyFolder(ctx, "db", opts, db.VerifyOptions{Deep: true},
-		func(db.Finding) error { return nil }); err != nil && !errors.Is(err, db.ErrFormat) {
+		func(report.Finding) error { return nil }); err != nil && !errors.Is(err, db.ErrFormat) {
 		t.Errorf("verify: %v", err)
 	}
 	d, err := db.Open("db", opts)
@@ -458,7 +463,7 @@ func FuzzVerify(f *testing.F) {
 			keyValue{all[i].key, append([]byte{}, value...)}.put(t, d)
 			defer all[i].put(t, d)
 		}
-		v, err := d.Verify(ctx, db.VerifyOptions{Deep: true}, func(found db.Finding) error {
+		v, err := d.Verify(ctx, db.VerifyOptions{Deep: true}, func(found report.Finding) error {
 			_ = found.String()
 			return nil
 		})

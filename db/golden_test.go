@@ -27,6 +27,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model"
@@ -67,13 +68,11 @@ func goldenListing(t testing.TB, d *db.DB) string {
 			say("index %d of %s: complete %v, %d cells, recall %v, measured %v", x.Index, x.Modality,
 				x.Complete, x.Cells, x.Recall, points)
 		}
-		encoders, err := c.Encoders()
-		check(err)
-		for _, e := range encoders {
-			say("encoder of %s: of %s, %q", e.Modality, e.Input, e.Command)
-		}
 		schema, err := c.Schema()
 		check(err)
+		for _, e := range schema.Encoders {
+			say("encoder of %s: of %s, %q", e.Modality, e.Input, e.Command)
+		}
 		labels, err := c.Labels()
 		check(err)
 		say("collection %s: %d bits, modalities %v, fields %v, labels %q", name, schema.Bits,
@@ -81,7 +80,7 @@ func goldenListing(t testing.TB, d *db.DB) string {
 		spaces, err := c.Spaces(ctx)
 		check(err)
 		for _, s := range spaces {
-			if s.State == db.SpaceBuilding {
+			if s.State == report.SpaceBuilding {
 				continue
 			}
 			say("space %d: %s, previous %v, parent %d, %d bits, %d items, %d codes, %d have taught, %d pending, model %s",
@@ -91,7 +90,7 @@ func goldenListing(t testing.TB, d *db.DB) string {
 				say("revision %d: of %d, pinned %v, teacher %q, %d items", r.Revision, r.Parent, r.Pinned,
 					r.Teacher, r.Items)
 			}
-			in, err := c.InSpace(s.Space)
+			in, err := c.InSpace(s.Space, 0)
 			check(err)
 			for it, err := range in.Items(ctx, "") {
 				check(err)
@@ -204,7 +203,7 @@ func checkGolden(t testing.TB, what string, fsys vfs.FS, want string) *db.DB {
 func verifyGolden(t testing.TB, what string, fsys vfs.FS) {
 	t.Helper()
 	v, err := db.VerifyFolder(ctx, "golden", &db.Options{FS: fsys}, db.VerifyOptions{Deep: true},
-		func(f db.Finding) error {
+		func(f report.Finding) error {
 			t.Errorf("%s: %s", what, f)
 			return nil
 		})
@@ -369,11 +368,11 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	}
 
 	// Encoders: of a collection with spaces, whose descriptors have a copy.
-	must(t, shared.SetEncoders(ctx, []db.Encoder{
+	must(t, shared.Alter(ctx, db.Alteration{Encoders: []db.Encoder{
 		{"words", db.InputText, []string{"python3", "bag of words.py"}},
 		{"image", db.InputFile, []string{"/opt/clip", "--file"}},
 		{"image", db.InputText, []string{"/opt/clip"}},
-	}))
+	}}))
 
 	// Times, indexed and not.
 	times := goldenCollection(t, d, "times",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -328,7 +329,7 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		"evaluate":         dbkit.Second(c.Evaluate(ctx, one)),
 		"compact":          d.Compact(ctx),
 		"verify": dbkit.Second(
-			d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
+			d.Verify(ctx, db.VerifyOptions{}, func(report.Finding) error { return nil })),
 		"first": dbkit.Second(runs.First(ctx, 3)),
 	}
 	_, _, err := c.Explain(ctx, db.Query{Key: "k7"}, -1)

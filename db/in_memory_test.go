@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/quant"
 	"github.com/fddhdb/fddhdb/model"
@@ -61,7 +62,7 @@ func inconsistency(d *db.DB) error {
 		return fmt.Errorf("projections and vectors of %d bytes in memory, %d are known", rerank, all)
 	}
 	var findings []string
-	_, err = d.Verify(ctx, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
+	_, err = d.Verify(ctx, db.VerifyOptions{Deep: true}, func(f report.Finding) error {
 		findings = append(findings, f.String())
 		return nil
 	})

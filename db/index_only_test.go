@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/fit"
@@ -153,7 +154,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 
 func mustInSpace(t testing.TB, c *db.Collection, space db.Space) *db.Collection {
 	t.Helper()
-	in := need(c.InSpace(space))(t)
+	in := need(c.InSpace(space, 0))(t)
 	return in
 }
 
@@ -278,7 +279,7 @@ func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
 		it.Labels = []string{"grown"}
 	}
 	putAll(t, c, items[:20])
-	must(t, taught(c).GrowLabels(ctx, 0, new(db.Update)))
+	must(t, taught(c).GrowLabels(ctx, 0, new(report.Update)))
 	before := sayings(t, c, items, false)
 	is := indexOnlyOf(t, d, &db.Options{FS: fsys,
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})

@@ -65,19 +65,19 @@ func TestResultsAreJSON(t *testing.T) {
 		break
 	}
 	e := db.Evaluation{Queries: map[string][][]float32{"text": {words}}, Labels: [][]string{{"it's"}}}
-	results = append(results, must1[[]db.Retrieval](t)(c.Evaluate(ctx, e)))
+	results = append(results, must1[[]report.Retrieval](t)(c.Evaluate(ctx, e)))
 	e.Labels = [][]string{{"nobody has it"}} // a query to which nothing is relevant
-	results = append(results, must1[[]db.Retrieval](t)(c.Evaluate(ctx, e)))
+	results = append(results, must1[[]report.Retrieval](t)(c.Evaluate(ctx, e)))
 	opt := db.TrainOptions{Activate: true}
 	opt.Bits, opt.Anchors = 16, 20
-	results = append(results, must1[*db.Training](t)(c.Train(ctx, opt)),
-		must1[*db.Reindexing](t)(c.Reindex(ctx, db.ReindexOptions{})))
+	results = append(results, must1[*report.Training](t)(c.Train(ctx, opt)),
+		must1[*report.Reindexing](t)(c.Reindex(ctx, db.ReindexOptions{})))
 	if _, err := c.Put(ctx, &db.Item{Key: "new", Labels: []string{"it's"},
 		Vectors: map[string][]float32{"text": words}}); err != nil {
 		t.Fatal(err)
 	}
-	results = append(results, must1[*db.Update](t)(c.Update(ctx, db.UpdateOptions{})),
-		must1[[]db.SpaceInfo](t)(c.Spaces(ctx)))
+	results = append(results, must1[*report.Update](t)(c.Update(ctx, db.UpdateOptions{})),
+		must1[[]report.SpaceInfo](t)(c.Spaces(ctx)))
 	store := must1[backup.Store](t)(backup.Folder(t.TempDir()))
 	results = append(results, must1[*backup.Manifest](t)(d.Backup(ctx, store, db.BackupOptions{})),
 		must1[[]*backup.Manifest](t)(backup.List(ctx, store)),
@@ -85,8 +85,8 @@ func TestResultsAreJSON(t *testing.T) {
 		must1[*backup.Pruning](t)(backup.Prune(ctx, store, backup.PruneOptions{Keep: 1})))
 	results = append(results, must1[*db.Stats](t)(d.Stats()), must1[*db.CollectionStats](t)(c.Stats()),
 		must1[db.Schema](t)(c.Schema()),
-		must1[*db.Verification](t)(d.Verify(ctx, db.VerifyOptions{}, nil)), d.Recovery(), report.Loss{},
-		db.Finding{}, db.Repairing{})
+		must1[*report.Verification](t)(d.Verify(ctx, db.VerifyOptions{}, nil)), d.Recovery(), report.Loss{},
+		report.Finding{}, report.Repairing{})
 	for it, err := range c.Items(ctx, "") {
 		results = append(results, it, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // Where something else has the place of a file of a database, or of a folder in it, every
@@ -36,7 +37,7 @@ func TestPipesInPlaceOfFiles(t *testing.T) {
 	verbs := map[string]func(dir string) error{
 		"verify": func(dir string) error {
 			_, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{},
-				func(f db.Finding) error { return fault.Corrupt(errors.New(f.String()), "verified") })
+				func(f report.Finding) error { return fault.Corrupt(errors.New(f.String()), "verified") })
 			return err
 		},
 		"repair": func(dir string) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -197,7 +198,7 @@ func TestLabelFreeSpaces(t *testing.T) {
 		codes[it.Key] = it.Code
 	}
 	dbkit.MustClose(t, d)
-	need(db.Repair(ctx, "db", &db.Options{FS: fs}, db.RepairOptions{}, func(f db.Finding) error {
+	need(db.Repair(ctx, "db", &db.Options{FS: fs}, db.RepairOptions{}, func(f report.Finding) error {
 		t.Errorf("repair of a sound database: %v", f)
 		return nil
 	}))(t)
@@ -275,7 +276,7 @@ func TestLabelFreeTraining(t *testing.T) {
 		t.Errorf("%+v", explicit)
 	}
 	// Labelled items of that space have the codes of their vectors.
-	in := need(c.InSpace(explicit.Space))(t)
+	in := need(c.InSpace(explicit.Space, 0))(t)
 	code, _, err := in.EncodeQuery(ctx, db.Query{From: "e", Vector: items[0].Vectors["e"]})
 	if it := mustGet(t, in, "k0"); err != nil || !slices.Equal(it.Code, code) {
 		t.Errorf("the code of a labelled item is %x, that of its vector %x (%v)", it.Code, code, err)
@@ -371,9 +372,8 @@ func checkInEach(t *testing.T, c *db.Collection, items []*db.Item, spaces ...db.
 	t.Helper()
 	for _, space := range spaces {
 		checkCodesOf(t, c, items, space)
-		q := db.Query{Space: space, From: "image", To: "image", Vector: items[1].Vectors["image"], K: 30,
-			Recall: 1}
-		e, res, err := c.Explain(ctx, q, -1)
+		q := db.Query{From: "image", To: "image", Vector: items[1].Vectors["image"], K: 30, Recall: 1}
+		e, res, err := need(c.InSpace(space, 0))(t).Explain(ctx, q, -1)
 		if err != nil || e.Plan != "vectors" {
 			t.Fatalf("space %d: %+v, %v", space, e, err)
 		}
@@ -399,7 +399,7 @@ func checkInEach(t *testing.T, c *db.Collection, items []*db.Item, spaces ...db.
 // checkCodesOf compares searches by the codes of a space with a scan of all items, and finds each item.
 func checkCodesOf(t *testing.T, c *db.Collection, items []*db.Item, space db.Space) {
 	t.Helper()
-	in := need(c.InSpace(space))(t)
+	in := need(c.InSpace(space, 0))(t)
 	image, text := items[1].Vectors["image"], items[1].Vectors["text"]
 	var queries []db.Query
 	for i, plan := range []db.Plan{db.PlanAuto, db.PlanScan, db.PlanMemory, db.PlanDisk} {

@@ -158,7 +158,7 @@ func TestImportedModelsLearn(t *testing.T) {
 		t.Errorf("%+v", trained)
 	}
 	sameCodes(t, "the space before", before, codeOrigins(t, to))
-	in := need(to.InSpace(trained.Space))(t)
+	in := need(to.InSpace(trained.Space, 0))(t)
 	first := codeOrigins(t, in)
 	update, err := in.Update(ctx, db.UpdateOptions{Space: trained.Space})
 	if err != nil || !update.Revised || update.Labelled < 100 {
@@ -456,9 +456,10 @@ func TestQueryByARevision(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	q := db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20, Rerank: db.RerankProjection,
 		Where: "NOT label = 'later'"}
+	in := c
 	search := func(q db.Query) *db.Result {
 		t.Helper()
-		r := need(c.Search(ctx, q))(t)
+		r := need(in.Search(ctx, q))(t)
 		return r
 	}
 	before := search(q)
@@ -471,7 +472,7 @@ func TestQueryByARevision(t *testing.T) {
 		dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
 	}
 	now := search(q)
-	q.Revision = 1
+	in = need(c.InSpace(db.ActiveSpace, 1))(t)
 	then := search(q)
 	if then.Revision != 1 || now.Revision != 4 || fmt.Sprint(then.Hits) != fmt.Sprint(before.Hits) ||
 		fmt.Sprint(now.Hits) == fmt.Sprint(before.Hits) {
@@ -483,14 +484,11 @@ func TestQueryByARevision(t *testing.T) {
 	if next := search(q); fmt.Sprint(next.Hits) != fmt.Sprint(search(all).Hits[20:]) {
 		t.Error("the cursor does not go on")
 	}
-	q.Revision = 0
 	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) {
 		t.Error("a cursor of another revision:", err)
 	}
-	q.After = ""
 	for _, none := range []uint32{5, 1<<32 - 1} {
-		q.Revision = none
-		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrNotFound) {
+		if _, err := c.InSpace(db.ActiveSpace, none); !errors.Is(err, db.ErrNotFound) {
 			t.Error(err)
 		}
 	}

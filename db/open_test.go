@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -379,7 +380,7 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 		_, open := db.Open(c.dir, nil)
 		_, read := db.Open(c.dir, &db.Options{ReadOnly: true})
 		_, verify := db.VerifyFolder(ctx, c.dir, nil, db.VerifyOptions{},
-			func(db.Finding) error { return nil })
+			func(report.Finding) error { return nil })
 		for what, err := range map[string]error{"open": open, "read": read, "verify": verify} {
 			if !errors.Is(err, db.ErrNotDatabase) || !strings.Contains(err.Error(), c.says) ||
 				strings.Count(err.Error(), "fddhdb: ") != 1 {

@@ -22,6 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -59,15 +60,6 @@ type Query struct {
 	// hit, the first of the items with its code. A query by vector may be nearer to other codes, as
 	// the item may have the code of its labels.
 	ExcludeSelf bool
-
-	// Space is the space of codes to search. A space that is being built is ErrBusy.
-	Space Space
-
-	// Revision, if not 0, encodes the query by a kept revision of the space instead of the present one; a
-	// cursor of that revision goes on. Databases that have the same revisions (ImportRevision) so give
-	// the same answers while they change to a new one in turn. A revision that is not kept is
-	// ErrNotFound. The first search by an older revision reads its projections from disk.
-	Revision uint32
 
 	// Where, if not empty, restricts the answer to items that match an expression such as
 	//
@@ -118,20 +110,14 @@ type Query struct {
 	// page has missed. Searches by codes are always exact.
 	Recall float64
 
-	// Cursors gives each hit a cursor of its own, Hit.Cursor, at 90 bytes a hit. A program that merges the
-	// answers of several databases needs them to go on behind any hit.
-	Cursors bool
-
-	// Include names the parts of the item that each hit brings in Hit.Item, of the state that was
-	// searched, so you need no Get for each hit. Labels, fields and payload cost one read of the
-	// item, and each vector one more.
+	// Include names what each hit brings besides its key: its cursor, and in Hit.Item parts of the item, of
+	// the state that was searched, so you need no Get for each hit. Labels, fields and payload cost one
+	// read of the item, and each vector one more.
 	Include Include
 
 	// Facets are labels or fields (as FacetQuery.By) to count the items of the answer by, into
-	// Result.Facets. Within a radius all items of Result.Total count, otherwise the hits. FacetLimit
-	// limits the number of counts, as FacetQuery.Limit does; 0 is all.
-	Facets     []string
-	FacetLimit int
+	// Result.Facets. Within a radius all items of Result.Total count, otherwise the hits.
+	Facets []string
 
 	// Plan is the way to find the codes. PlanAuto chooses the fastest. The answer does not depend on it.
 	Plan Plan
@@ -213,23 +199,27 @@ type Hit struct {
 	// is NaN.
 	Similarity float32
 
-	Cursor string // goes on behind this hit, if Query.Cursors asks for it
+	Cursor string // goes on behind this hit; with IncludeCursor
 
 	// Item has the key and the parts that Query.Include names; nil if it names none. The caller owns it.
 	Item *Item
 }
 
-// Include names parts of items, as a sum of the constants. The zero value names none.
+// Include names what hits bring, as a sum of the constants. The zero value names nothing.
 type Include int
 
-// Parts of items.
+// What hits bring.
 const (
 	IncludeLabels  Include = 1 << iota // Item.Labels
 	IncludeFields                      // Item.Fields
 	IncludePayload                     // Item.Payload
 	IncludeVectors                     // Item.Vectors and Sparse; of an index-only collection Modalities
 
-	includeAll = IncludeLabels | IncludeFields | IncludePayload | IncludeVectors
+	// IncludeCursor gives each hit a cursor of its own, at 90 bytes a hit. A program that merges the answers
+	// of several databases needs them to go on behind any hit.
+	IncludeCursor
+
+	includeItem = IncludeLabels | IncludeFields | IncludePayload | IncludeVectors
 )
 
 // A Result is the answer to a query, in the order that Rerank describes. Codes at one distance with one
@@ -322,8 +312,9 @@ func (q *Query) check() error {
 		return fault.Invalid("unknown rerank %d: %s are possible, as RerankAuto and so on", int(q.Rerank),
 			possibleReranks)
 	}
-	if q.Include&^includeAll != 0 {
-		return fault.Invalid("unknown parts of items %#x: a sum of IncludeLabels, IncludeFields, IncludePayload and IncludeVectors is possible", int(q.Include))
+	if q.Include&^(includeItem|IncludeCursor) != 0 {
+		return fault.Invalid("unknown parts of hits %#x: a sum of the constants of Include is possible",
+			int(q.Include))
 	}
 	return nil
 }
@@ -332,7 +323,7 @@ func (q *Query) check() error {
 func (q *Query) inside() search.Query {
 	s := search.Query{
 		From: q.From, To: q.To, Vector: q.Vector, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf,
-		Space: uint32(q.Space), Revision: q.Revision, Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK),
+		Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK),
 		Order: search.Order(q.Rerank),
 		After: q.After, Plan: q.Plan, MinSimilarity: q.MinSimilarity, Recall: q.Recall,
 	}
@@ -353,9 +344,9 @@ func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.Coll
 
 // hitOf returns a hit as callers get it, with those parts of its item that are to be included.
 func hitOf(s *search.Searcher, w wanted, h *search.Hit) (Hit, error) {
-	include, hit := w.include, Hit{Key: h.Key, Row: h.Row, Distance: h.Distance, Score: h.Score,
+	include, hit := w.include&includeItem, Hit{Key: h.Key, Row: h.Row, Distance: h.Distance, Score: h.Score,
 		Similarity: h.Similarity}
-	if w.cursors {
+	if w.include&IncludeCursor != 0 {
 		hit.Cursor = s.Cursor()
 	}
 	if include == 0 {
@@ -558,11 +549,11 @@ func (e *QueryError) Unwrap() error { return e.Err }
 
 // Explain answers a query as Search does, or within a radius that is not negative
 // the first K items as SearchRadius, and tells how.
-func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain, *Result, error) {
+func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*report.Explain, *Result, error) {
 	if q.K == 0 {
 		q.K = defaultK
 	}
-	var e *Explain
+	var e *report.Explain
 	var res *Result
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		start := time.Now()
@@ -682,13 +673,11 @@ func facetsOf(ctx context.Context, v *state.View, cv *state.CollectionView, by s
 
 // wanted is what a Query wants to know besides the order of hits.
 type wanted struct {
-	include    Include
-	cursors    bool
-	facets     []string
-	facetLimit int
+	include Include
+	facets  []string
 }
 
-func (q *Query) wanted() wanted { return wanted{q.Include, q.Cursors, q.Facets, q.FacetLimit} }
+func (q *Query) wanted() wanted { return wanted{q.Include, q.Facets} }
 
 // count counts the items of an answer: all within a radius, else the hits.
 func (w wanted) count(ctx context.Context, s *search.Searcher, hits []Hit) ([]Facets, error) {
@@ -708,7 +697,7 @@ func (w wanted) count(ctx context.Context, s *search.Searcher, hits []Hit) ([]Fa
 	}
 	all := make([]Facets, len(w.facets))
 	for i, by := range w.facets {
-		f, err := facetsOf(ctx, s.V, s.Cv, by, rows, w.facetLimit)
+		f, err := facetsOf(ctx, s.V, s.Cv, by, rows, 0)
 		if err != nil {
 			return nil, err
 		}

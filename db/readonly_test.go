@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model/fit"
@@ -127,7 +128,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"batch":       b.Put(c, items[1]),
 		"create":      dbkit.Second(d.CreateCollection(ctx, "other", dbkit.PairsSchema)),
 		"alter":       c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}),
-		"encoders":    c.SetEncoders(ctx, nil),
+		"encoders":    c.Alter(ctx, db.Alteration{Encoders: []db.Encoder{}}),
 		"drop":        d.DropCollection(ctx, "main"),
 		"drop space":  c.DropSpace(ctx, 2),
 		"train":       dbkit.Second(c.Train(ctx, db.TrainOptions{})),
@@ -147,7 +148,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		}
 	}
 	spaces, err := c.Spaces(ctx)
-	if err != nil || len(spaces) != 2 || spaces[1].State != db.SpaceBuilding {
+	if err != nil || len(spaces) != 2 || spaces[1].State != report.SpaceBuilding {
 		t.Errorf("spaces %+v, %v", spaces, err)
 	}
 	dbkit.MustClose(t, d)

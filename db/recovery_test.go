@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
@@ -163,9 +164,9 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 	}
 	findings := func(want int) {
 		t.Helper()
-		var all []db.Finding
+		var all []report.Finding
 		if _, err := db.VerifyFolder(ctx, "db", &db.Options{FS: mem}, db.VerifyOptions{},
-			func(f db.Finding) error {
+			func(f report.Finding) error {
 				all = append(all, f)
 				return nil
 			}); err != nil || len(all) != want ||
@@ -205,9 +206,9 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 	findings(0)
 }
 
-func findingsOf(t testing.TB, d *db.DB) (all []db.Finding, err error) {
+func findingsOf(t testing.TB, d *db.DB) (all []report.Finding, err error) {
 	t.Helper()
-	_, err = d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error {
+	_, err = d.Verify(ctx, db.VerifyOptions{}, func(f report.Finding) error {
 		all = append(all, f)
 		return nil
 	})

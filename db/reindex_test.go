@@ -390,7 +390,7 @@ func TestReindexGoesOn(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"train":              dbkit.Second(c.Train(ctx, smallTraining)),
-		"search":             dbkit.Second(c.Search(ctx, db.Query{Key: "k1", Space: 2})),
+		"search":             dbkit.Second(c.InSpace(2, 0)),
 		"activate":           c.Activate(ctx, 2),
 		"reindex another":    dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Space: 1})),
 		"reindex one absent": dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Space: 7})),

@@ -98,7 +98,7 @@ func TestEveryFailedChangeOfARepair(t *testing.T) {
 func (p *patient) repairWith(fail errorfs.Injector) error {
 	p.t.Helper()
 	_, err := db.Repair(ctx, p.dir, &db.Options{FS: errorfs.Wrap(p.fs, fail)}, db.RepairOptions{},
-		func(f db.Finding) error {
+		func(f report.Finding) error {
 			p.t.Errorf("%v: lost %v", fail, f)
 			return nil
 		})
@@ -161,7 +161,7 @@ func TestCrashesOfARepair(t *testing.T) {
 		return nil
 	}))
 	need(db.Repair(ctx, p.dir, &db.Options{FS: fsys}, db.RepairOptions{},
-		func(db.Finding) error { return nil }))(t)
+		func(report.Finding) error { return nil }))(t)
 	p.fs = mem
 	p.whole("not interrupted")
 	between := 0
@@ -213,7 +213,7 @@ func TestReadingBetweenTheStores(t *testing.T) {
 		dbkit.CheckSound(t, d, "read")
 		dbkit.MustClose(t, d)
 		same("opened for reading")
-		v, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
+		v, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(f report.Finding) error {
 			t.Errorf("%v", f)
 			return nil
 		})
@@ -289,7 +289,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 			p := whole.another()
 			p.t = t
 			c.damage(p)
-			check := func(who string, found []db.Finding) {
+			check := func(who string, found []report.Finding) {
 				t.Helper()
 				if len(found) != len(c.says) {
 					t.Fatalf("%s: %v, want %q", who, found, c.says)
@@ -300,8 +300,8 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 					}
 				}
 			}
-			var seen []db.Finding
-			find := func(f db.Finding) error { seen = append(seen, f); return nil }
+			var seen []report.Finding
+			find := func(f report.Finding) error { seen = append(seen, f); return nil }
 			need(db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find))(t)
 			// What Verify tells of one run of commits, or of several.
 			if (len(seen) > 0) != (len(c.says) > 0) {
@@ -474,7 +474,7 @@ func FuzzRepair(f *testing.F) {
 			}
 			must(t, b.Commit(pebble.Sync))
 		})
-		_, err := db.Repair(ctx, p.dir, p.options(), db.RepairOptions{}, func(found db.Finding) error {
+		_, err := db.Repair(ctx, p.dir, p.options(), db.RepairOptions{}, func(found report.Finding) error {
 			_ = found.String()
 			return nil
 		})

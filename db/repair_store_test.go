@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -227,7 +228,7 @@ func TestRepairOfAFirstBlock(t *testing.T) {
 }
 
 // goneKeys returns the keys of the items that findings say are lost.
-func goneKeys(lost []db.Finding) map[string]bool {
+func goneKeys(lost []report.Finding) map[string]bool {
 	gone := map[string]bool{}
 	for _, f := range lost {
 		if _, named, ok := strings.Cut(f.Problem, `its key is "`); ok {
@@ -239,10 +240,10 @@ func goneKeys(lost []db.Finding) map[string]bool {
 
 // repairOrRefuse is repair for a store of which perhaps nothing can be read, or that says
 // that it is of a newer format: nil then, and nothing has changed.
-func (p *patient) repairOrRefuse() ([]db.Finding, *db.Repairing) {
+func (p *patient) repairOrRefuse() ([]report.Finding, *report.Repairing) {
 	p.t.Helper()
-	var lost []db.Finding
-	r, err := db.Repair(ctx, p.dir, p.options(), db.RepairOptions{}, func(f db.Finding) error {
+	var lost []report.Finding
+	r, err := db.Repair(ctx, p.dir, p.options(), db.RepairOptions{}, func(f report.Finding) error {
 		lost = append(lost, f)
 		return nil
 	})
@@ -432,7 +433,7 @@ func TestRepairOfTheMarker(t *testing.T) {
 			must(t, mem.MkdirAll(dir, 0o755))
 		}
 		_, err := db.Repair(ctx, dir, &db.Options{FS: mem}, db.RepairOptions{},
-			func(db.Finding) error { return nil })
+			func(report.Finding) error { return nil })
 		if !errors.Is(err, db.ErrNotDatabase) {
 			t.Errorf("%s: %v", dir, err)
 		}
@@ -464,7 +465,7 @@ func TestRepairRefuses(t *testing.T) {
 	}
 	stop := errors.New("stop")
 	if _, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{},
-		func(db.Finding) error { return stop }); !errors.Is(err, stop) {
+		func(report.Finding) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("%v", err)
 	}
 	if after := list(t, q.fs, q.dir); after != before {

@@ -21,6 +21,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -38,14 +39,15 @@ type held struct {
 	stored map[string]string              // by key, see contents
 	items  map[string]map[string]*db.Item // by collection and key
 	rows   map[string]map[string]uint32
-	spaces map[string][]db.SpaceInfo
+	spaces map[string][]report.SpaceInfo
 	given  map[uint32]bool // collections whose items bring codes
 }
 
 func hold(t testing.TB, d *db.DB) *held {
 	t.Helper()
 	h := &held{stored: contents(t, d), items: map[string]map[string]*db.Item{},
-		rows: map[string]map[string]uint32{}, spaces: map[string][]db.SpaceInfo{}, given: map[uint32]bool{}}
+		rows: map[string]map[string]uint32{}, spaces: map[string][]report.SpaceInfo{},
+		given: map[uint32]bool{}}
 	names := need(d.Collections())(t)
 	for _, name := range names {
 		c := dbkit.MustCollection(t, d, name)
@@ -61,7 +63,7 @@ func hold(t testing.TB, d *db.DB) *held {
 	return h
 }
 
-func mustSpaces(t testing.TB, c *db.Collection) []db.SpaceInfo {
+func mustSpaces(t testing.TB, c *db.Collection) []report.SpaceInfo {
 	t.Helper()
 	all := need(c.Spaces(ctx))(t)
 	return all
@@ -147,10 +149,10 @@ func (p *patient) put(key, value []byte) {
 }
 
 // repair repairs the database and returns what was lost.
-func (p *patient) repair(opt db.RepairOptions) ([]db.Finding, *db.Repairing) {
+func (p *patient) repair(opt db.RepairOptions) ([]report.Finding, *report.Repairing) {
 	p.t.Helper()
-	var lost []db.Finding
-	r, err := db.Repair(ctx, p.dir, p.options(), opt, func(f db.Finding) error {
+	var lost []report.Finding
+	r, err := db.Repair(ctx, p.dir, p.options(), opt, func(f report.Finding) error {
 		lost = append(lost, f)
 		return nil
 	})
@@ -368,7 +370,7 @@ func bears(p *patient, key string) bool {
 }
 
 // concerns reports whether one of the findings is about an item.
-func concerns(lost []db.Finding, collection, key string, before *held) bool {
+func concerns(lost []report.Finding, collection, key string, before *held) bool {
 	row := fmt.Sprintf("row %d", before.rows[collection][key])
 	for _, f := range lost {
 		if f.Collection != "" && f.Collection != collection &&
@@ -582,8 +584,8 @@ func TestRepairCompletesSpaces(t *testing.T) {
 			t.Errorf("%+v, lost %v", r, lost)
 		}
 		h := p.sound("repaired", nil)
-		for i, want := range map[bool][]db.SpaceState{false: {db.SpaceActive, db.SpaceStandby},
-			true: {db.SpaceStandby, db.SpaceActive}}[activate] {
+		for i, want := range map[bool][]report.SpaceState{false: {report.SpaceActive, report.SpaceStandby},
+			true: {report.SpaceStandby, report.SpaceActive}}[activate] {
 			if got := h.spaces["main"][i]; got.State != want || got.Previous != (activate && i == 0) ||
 				got.Items == 0 {
 				t.Errorf("activate %v: space %d is %+v", activate, i+1, got)
@@ -669,7 +671,7 @@ func TestShallowRepair(t *testing.T) {
 		t.Errorf("a repair: %+v", r)
 	}
 	v, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{Deep: true},
-		func(f db.Finding) error {
+		func(f report.Finding) error {
 			t.Errorf("after it: %v", f)
 			return nil
 		})

@@ -383,7 +383,7 @@ func TestInclude(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.Search(ctx, db.Query{Key: "k3", Include: 16}); !errors.Is(err, db.ErrInvalid) {
+	if _, err := c.Search(ctx, db.Query{Key: "k3", Include: 64}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("unknown parts: %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A soakedArchive makes copies of a database that is written to. What a copy has to hold
@@ -195,7 +196,7 @@ func (a *soakedArchive) check(dir string, bounds [2]int64) (err error) {
 		return fmt.Errorf("fddhdb: the accounts have %d, after %d transfers, the last of which has changed %d; between %d and %d had been made",
 			sum, last, changed, bounds[0], bounds[1])
 	}
-	_, err = d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error { return errors.New(f.String()) })
+	_, err = d.Verify(ctx, db.VerifyOptions{}, func(f report.Finding) error { return errors.New(f.String()) })
 	return err
 }
 

@@ -21,22 +21,18 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
+// A Space is the number of a space of codes.
+type Space = report.Space
+
 // ActiveSpace is the space that searches use. For a handle that InSpace has returned it is the space of the
 // handle.
 const ActiveSpace Space = 0
 
-// States of spaces.
-const (
-	SpaceBuilding = report.SpaceBuilding // not all items have their codes in it yet
-	SpaceStandby  = report.SpaceStandby  // complete: it can be searched by number, and activated
-	SpaceActive   = report.SpaceActive   // searches use it
-)
-
 // Spaces returns all spaces of codes of the collection, by ascending number, with the kept
 // revisions of each. In a snapshot it returns the spaces of that state. It reads descriptors of a
 // few KB, not models.
-func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
-	return look(c, func(v *state.View, cv *state.CollectionView) (all []SpaceInfo, err error) {
+func (c *Collection) Spaces(ctx context.Context) ([]report.SpaceInfo, error) {
+	return look(c, func(v *state.View, cv *state.CollectionView) (all []report.SpaceInfo, err error) {
 		for i := range cv.Spaces {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -55,7 +51,7 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 // again (Drift.TrainAgain). In a space learned from labels it is the drift that the latest update has
 // measured. In another space Drift measures it on a sample of the items since the training, in some tens of
 // milliseconds; an index-only collection has no vectors for that (ErrInvalid). It is nil without new items.
-func (c *Collection) Drift(ctx context.Context) (d Drift, err error) {
+func (c *Collection) Drift(ctx context.Context) (d report.Drift, err error) {
 	err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) error {
 		d, err = learn.Drift(ctx, v, cv)
 		return err
@@ -64,15 +60,20 @@ func (c *Collection) Drift(ctx context.Context) (d Drift, err error) {
 }
 
 // InSpace returns a handle on the same collection whose searches, codes, evaluations, encodings and
-// statistics use one space, active or not. InSpace(ActiveSpace) returns a handle without a space of its own.
-// The Space argument of a method takes precedence.
+// statistics use one space, active or not. InSpace(ActiveSpace, 0) returns a handle without a space of its
+// own. The Space argument of a method takes precedence.
+//
+// A revision other than 0 is a kept revision of the space: the handle encodes queries and items by its
+// projections, and cursors of that revision go on. Stored codes are the same in all revisions. Databases that
+// have the same revisions (ImportRevision) so give the same answers while they change to a new one in turn.
+// The first call by an older revision reads its projections from disk.
 //
 // Writes through the handle go into all spaces, as always; Train and Rollback ignore the space of the handle.
-// A space that is being built gives ErrBusy, an unknown one ErrNotFound, and so does the handle once its
-// space has been dropped. A handle costs nothing; any number of goroutines may share it.
-func (c *Collection) InSpace(space Space) (*Collection, error) {
+// A space that is being built gives ErrBusy, an unknown space or revision ErrNotFound, and so does the handle
+// once they have been dropped. A handle costs nothing; any number of goroutines may share it.
+func (c *Collection) InSpace(space Space, revision uint32) (*Collection, error) {
 	in := *c
-	in.space = uint32(space)
+	in.space, in.revision = uint32(space), revision
 	if err := in.read(func(*state.View, *state.CollectionView) error { return nil }); err != nil {
 		return nil, err
 	}
@@ -163,7 +164,8 @@ func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint
 // train, even if you restore a later revision. Labels that have got a direction since cannot be taken back
 // (ErrInvalid). A revision that is not kept gives ErrNotFound. ErrBusy: writes keep replacing the rows to
 // take out.
-func (c *Collection) RestoreRevision(ctx context.Context, space Space, revision uint32) (*Update, error) {
+func (c *Collection) RestoreRevision(ctx context.Context, space Space,
+	revision uint32) (*report.Update, error) {
 	in, leave, err := c.learning(ctx)
 	if err != nil {
 		return nil, err
@@ -252,7 +254,7 @@ type ImportModelOptions struct {
 // another format; ErrBusy while another space is being installed or built. After an error the collection is
 // unchanged, except that labels of the model may have ids, which no call shows.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader,
-	opt ImportModelOptions) (*Training, error) {
+	opt ImportModelOptions) (*report.Training, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -310,7 +312,7 @@ type ImportRevisionOptions struct {
 // format; ErrNoModel, ErrNotFound and ErrBusy as from Update. After an error, labels of the model may have
 // ids all the same, which no call shows.
 func (c *Collection) ImportRevision(ctx context.Context, r io.Reader,
-	opt ImportRevisionOptions) (*Update, error) {
+	opt ImportRevisionOptions) (*report.Update, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -610,11 +610,14 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 		return err
 	}, db.ErrNotFound, db.ErrBusy, db.ErrInvalid)
 	each("search", 3*rounds, func(r *rand.Rand, _ int) error {
-		q := db.Query{Key: fmt.Sprint("k", r.IntN(90)), To: []string{"image", "text"}[r.IntN(2)]}
+		in, err := c, error(nil)
 		if r.IntN(2) == 0 {
-			q.Space = spaceOf(r)
+			in, err = c.InSpace(spaceOf(r), 0)
 		}
-		_, err := c.Search(ctx, q)
+		if err == nil {
+			_, err = in.Search(ctx, db.Query{Key: fmt.Sprint("k", r.IntN(90)),
+				To: []string{"image", "text"}[r.IntN(2)]})
+		}
 		return err
 	}, db.ErrNotFound, db.ErrBusy, db.ErrInvalid)
 	all.Wait()

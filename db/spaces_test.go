@@ -1,7 +1,6 @@
 package db_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +43,7 @@ func TestInSpace(t *testing.T) {
 		Result  *db.Result
 		Total   int
 		All     []*db.Result
-		Found   []db.Retrieval
+		Found   []report.Retrieval
 		Code    []byte
 		Z       []float64
 		Item    []byte
@@ -85,7 +84,7 @@ func TestInSpace(t *testing.T) {
 	then := need(snap.Collection("main"))(t)
 	inSpace := func(c *db.Collection, space db.Space) *db.Collection {
 		t.Helper()
-		in := need(c.InSpace(space))(t)
+		in := need(c.InSpace(space, 0))(t)
 		return in
 	}
 	one := inSpace(c, 1)
@@ -101,15 +100,7 @@ func TestInSpace(t *testing.T) {
 			t.Errorf("in space %d: %s", c.space, diff)
 		}
 	}
-	// A query names a space also to a handle in another; cursors keep to their space.
-	named := q
-	named.Space = 2
-	if r, err := one.Search(ctx, named); err != nil || r.Space != 2 {
-		t.Errorf("space 2 by a handle in space 1: %+v, %v", r, err)
-	}
-	if code, _, err := one.EncodeQuery(ctx, named); err != nil || !bytes.Equal(code, second.Code) {
-		t.Errorf("the code of the query in space 2 is %x, %v", code, err)
-	}
+	// Cursors keep to their space.
 	next := q
 	next.After = first.Result.Next
 	if _, err := c.Search(ctx, next); !errors.Is(err, db.ErrInvalid) {
@@ -131,7 +122,7 @@ func TestInSpace(t *testing.T) {
 		t.Errorf("in the active space: %+v, %v", r, err)
 	}
 	// What is not there.
-	if _, err := c.InSpace(3); !errors.Is(err, db.ErrNotFound) ||
+	if _, err := c.InSpace(3, 0); !errors.Is(err, db.ErrNotFound) ||
 		!strings.Contains(err.Error(), `space 3 of collection "main", which has the spaces 1 (active), 2`) {
 		t.Errorf("space 3: %v", err)
 	}
@@ -159,11 +150,11 @@ func TestUpdateInSpace(t *testing.T) {
 	strange := *items[5]
 	strange.Key, strange.Labels = "strange", []string{"never trained"}
 	putAll(t, c, append(items[80:], &strange))
-	one := need(c.InSpace(1))(t)
+	one := need(c.InSpace(1, 0))(t)
 	revisions := func() (all [2]uint32) {
 		t.Helper()
 		for i := range all {
-			in := need(c.InSpace(db.Space(i + 1)))(t)
+			in := need(c.InSpace(db.Space(i+1), 0))(t)
 			s := need(in.Stats())(t)
 			all[i] = s.Revision
 		}
@@ -226,7 +217,7 @@ func TestUpdateInSpace(t *testing.T) {
 func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
-	if _, err := c.InSpace(1); !errors.Is(err, db.ErrNotFound) ||
+	if _, err := c.InSpace(1, 0); !errors.Is(err, db.ErrNotFound) ||
 		!strings.Contains(err.Error(), "not trained") {
 		t.Errorf("before training: %v", err)
 	}
@@ -234,7 +225,7 @@ func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 	need(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Progress: func(phase string, _,
 		_ int64) {
 		if phase == "encode" {
-			_, busy = c.InSpace(1)
+			_, busy = c.InSpace(1, 0)
 		}
 	}}}))(t)
 	if !errors.Is(busy, db.ErrBusy) {
@@ -242,14 +233,14 @@ func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 	}
 }
 
-func spacesOf(t testing.TB, c *db.Collection) []db.SpaceInfo {
+func spacesOf(t testing.TB, c *db.Collection) []report.SpaceInfo {
 	t.Helper()
 	all := need(c.Spaces(ctx))(t)
 	return all
 }
 
 // states says in short which spaces there are.
-func states(all []db.SpaceInfo) string {
+func states(all []report.SpaceInfo) string {
 	s := ""
 	for _, sp := range all {
 		s += fmt.Sprintf("%d %s ", sp.Space, sp.State)
@@ -322,7 +313,7 @@ func TestSpaces(t *testing.T) {
 		t.Errorf("%+v", all[1])
 	}
 	must(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
-		for i, tr := range []*db.Training{first, second} {
+		for i, tr := range []*report.Training{first, second} {
 			sp := cv.SpaceNumber(uint32(i + 1)).Space
 			b, err := sp.Learned.MarshalBinary()
 			if err != nil {
@@ -388,8 +379,8 @@ func TestSpacesOfACodesOnlyCollection(t *testing.T) {
 	if len(all) != 1 {
 		t.Fatalf("%+v", all)
 	}
-	want := db.SpaceInfo{
-		Space: 1, State: db.SpaceActive, Created: all[0].Created, Bits: 16, Revision: 1,
+	want := report.SpaceInfo{
+		Space: 1, State: report.SpaceActive, Created: all[0].Created, Bits: 16, Revision: 1,
 		Items: 2, Codes: 1, Revisions: []report.RevisionInfo{},
 	}
 	if diff := cmp.Diff(want, all[0]); diff != "" {
@@ -407,7 +398,7 @@ func TestRevisionInfos(t *testing.T) {
 	want := []report.RevisionInfo{first.Revisions[0], {
 		Revision: 3, Parent: 2, Created: spaces.Now(), Pinned: true, Teacher: "modality", Lead: "text",
 		Reason: "because",
-		Items:  4, Labelled: 1, Unlabelled: 3, Forgotten: 2, Drift: db.Drift{"text": .25},
+		Items:  4, Labelled: 1, Unlabelled: 3, Forgotten: 2, Drift: report.Drift{"text": .25},
 	}, {Revision: 300, Parent: 3, Created: spaces.Now(), Items: 1}}
 	frames := [][]byte{nil, make([]byte, 2*record.ChunkBytes+2), make([]byte, 100)}
 	for i := 1; i < 3; i++ {

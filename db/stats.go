@@ -28,7 +28,7 @@ type Stats struct {
 	DiskBytes   int64             `json:"disk_bytes"`
 	MemoryBytes int64             `json:"memory_bytes"` // tables of codes, row sets, caches of the store
 	Kernel      string            `json:"kernel"`       // Hamming kernels in use
-	Activity    Activity          `json:"activity"`     // of this process, since it opened the database
+	Activity    report.Activity   `json:"activity"`     // of this process, since it opened the database
 	Collections []CollectionStats `json:"collections"`  // by name
 
 	// DistinctCodes is the sum over the collections.
@@ -68,7 +68,7 @@ type CollectionStats struct {
 	QueryDistances *report.Distances `json:"query_distances,omitempty"`
 
 	// Drift is the drift that the latest update measured; nil if no update has. See Collection.Drift.
-	Drift Drift `json:"drift,omitempty"`
+	Drift report.Drift `json:"drift,omitempty"`
 
 	Spaces int `json:"spaces"` // see Collection.Spaces
 	// LabelFree: the codes were learned without labels (model.Method.LabelFree). Then items do not teach, and
@@ -79,7 +79,7 @@ type CollectionStats struct {
 	Pending int `json:"pending"` // items that they have not seen yet
 
 	// VectorIndexes are the indexes of vectors, without measurements. See Collection.VectorIndexes.
-	VectorIndexes []VectorIndex `json:"vector_indexes,omitempty"`
+	VectorIndexes []report.VectorIndex `json:"vector_indexes,omitempty"`
 }
 
 // ModalityStats has the number of items with a modality.
@@ -127,7 +127,7 @@ func (d *DB) Stats() (*Stats, error) {
 }
 
 // activity returns the counters of the database.
-func (d *DB) activity() Activity {
+func (d *DB) activity() report.Activity {
 	a := d.state.Activity()
 	a.Since, a.LostCommits, a.LastBackup = d.since, d.lost.Load(), d.copier.LastBackup()
 	d.search.Activity(&a)

@@ -80,10 +80,12 @@ func TestQueryDistances(t *testing.T) {
 	}
 	check("after searches")
 	// What is no query of its own, finds nothing, or is of another space does not count.
-	x := db.Query{From: "text", Vector: items[3].Vectors["text"], K: 5, Space: 1}
-	r := need(c.Search(ctx, x))(t)
+	x := db.Query{From: "text", Vector: items[3].Vectors["text"], K: 5}
+	one := need(c.InSpace(1, 0))(t)
+	r := need(one.Search(ctx, x))(t)
 	x.After = r.Next
-	for _, q := range []db.Query{x, {Key: "k3"}, {Key: "k3", From: "text"},
+	need(one.Search(ctx, x))(t)
+	for _, q := range []db.Query{{Key: "k3"}, {Key: "k3", From: "text"},
 		{From: "text", Vector: x.Vector, Where: "label = 'none'"}} {
 		need(c.Search(ctx, q))(t)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
 )
@@ -47,7 +48,7 @@ type TrainOptions struct {
 // teaches later on (Update gives ErrInvalid), and Drift says when to train again. Train makes a new code
 // space, in which every item gets a code. The first space of a collection becomes the active one, which
 // searches use; later ones stand by, unless TrainOptions.Activate says otherwise. You can search them by name
-// (Query.Space), and Activate them. A failure or a cancelled context leaves everything as it was. If the
+// (InSpace), and Activate them. A failure or a cancelled context leaves everything as it was. If the
 // process ends after the model has been learned, the next Open completes the space, unless the next Train
 // replaces it first.
 //
@@ -57,7 +58,7 @@ type TrainOptions struct {
 // fit.Train. If there is not that much, nothing begins, and the error also wraps a *fit.MemoryError. A second
 // training of the collection at the same time, or one while another space is being built, gives ErrBusy. If
 // the stored items cannot be trained on, the error is an ErrInvalid that also wraps the error of fit.Train.
-func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
+func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*report.Training, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
 	in, leave, err := c.learning(ctx)
@@ -195,7 +196,7 @@ type UpdateOptions struct {
 // codes-only collection ErrInvalid, one without a model ErrNoModel.
 // After an error, or if the context ends early, the revision is the one before, or the one in which labels
 // have grown.
-func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
+func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Update, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
 	in, leave, err := c.learning(ctx)
@@ -236,7 +237,7 @@ type ReindexOptions struct {
 // Reindex makes a new space from the present projections of a space and the stored vectors of all items.
 // Online updates change only the codes of later items. In the new space every item without labels gets the
 // code of the present projections (the P of eq. 24 of Liu, Wang and Cheung 2021), and labelled items keep the
-// codes of their labels. The new space continues the learning of the other one. It stands by, for Query.Space
+// codes of their labels. The new space continues the learning of the other one. It stands by, for InSpace
 // and Activate, unless ReindexOptions.Activate is set.
 //
 // Reads and writes go on. New items get codes in the new space, too; writers wait some tens of milliseconds
@@ -249,7 +250,7 @@ type ReindexOptions struct {
 // DropSpace gives it up; Reindex then returns ErrNotFound. Errors: ErrNoModel without a trained space;
 // ErrBusy while another training begins, or while another space than Space is being built; ErrInvalid for a
 // codes-only collection.
-func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
+func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*report.Reindexing, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
 	in, leave, err := c.learning(ctx)
@@ -303,8 +304,8 @@ type Evaluation struct {
 // the items that have a code and the target modality. If the model has one modality, Evaluate measures that
 // one against itself. It ranks the whole collection for each query; the curves of the metrics cost next to
 // nothing.
-func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
-	var out []Retrieval
+func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]report.Retrieval, error) {
+	var out []report.Retrieval
 	err := c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
 		out, err = learn.Evaluate(ctx, v, cv, e.inside())
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -307,7 +308,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		}))
 		return ids
 	}
-	train := func() *db.Training {
+	train := func() *report.Training {
 		t.Helper()
 		tr := need(c.Train(ctx, smallTraining))(t)
 		return tr

@@ -20,16 +20,16 @@ import (
 )
 
 // activeSpace returns what is told of the active space.
-func activeSpace(t testing.TB, c *db.Collection) db.SpaceInfo {
+func activeSpace(t testing.TB, c *db.Collection) report.SpaceInfo {
 	t.Helper()
 	all := need(c.Spaces(ctx))(t)
 	for _, s := range all {
-		if s.State == db.SpaceActive {
+		if s.State == report.SpaceActive {
 			return s
 		}
 	}
 	t.Fatal("no space is active")
-	return db.SpaceInfo{}
+	return report.SpaceInfo{}
 }
 
 // eventually waits for something that happens in the background.
@@ -168,7 +168,7 @@ func TestReindexEndsWhileItemsCome(t *testing.T) {
 	if err != nil || r.Items != 60+n || n > 400 {
 		t.Errorf("%+v, %v, after %d more items", r, err, n)
 	}
-	in := need(c.InSpace(r.Space))(t)
+	in := need(c.InSpace(r.Space, 0))(t)
 	for _, it := range dbkit.AllItems(t, in) {
 		if it.Code == nil {
 			t.Errorf("item %s has no code", it.Key)
@@ -221,7 +221,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	items := dbkit.Pairs(300, synth.Config{Seed: 1, Noise: 1.5})
 	putAll(t, c, items[:200])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
-	update := func(items []*db.Item) db.Drift {
+	update := func(items []*db.Item) report.Drift {
 		t.Helper()
 		putAll(t, c, items)
 		u, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})
@@ -262,11 +262,11 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 		if stats := statsOf(t, c).Drift; err != nil || !cmp.Equal(got, other) || !cmp.Equal(stats, other) {
 			t.Errorf("%s: %v, %v, %v", what, got, stats, err)
 		}
-		var all []db.Drift
+		var all []report.Drift
 		for _, r := range spacesOf(t, c)[0].Revisions {
 			all = append(all, r.Drift)
 		}
-		if diff := cmp.Diff([]db.Drift{nil, same, nil, other}, all); diff != "" {
+		if diff := cmp.Diff([]report.Drift{nil, same, nil, other}, all); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
 	}

@@ -32,9 +32,6 @@ type IndexOptions struct {
 	Progress event.Progress
 }
 
-// A VectorIndex describes an index of vectors.
-type VectorIndex = report.VectorIndex
-
 // IndexVectors makes an index of the vectors of a modality. Answers by vectors then take a fraction of the
 // time and may lack items, as Query.Recall says. It needs no labels. k-means finds centres in a sample; each
 // vector goes into the cell of a near centre, with a code of a bit a dimension. Then IndexVectors searches
@@ -53,7 +50,7 @@ type VectorIndex = report.VectorIndex
 // each block of 16,384 items makes writers wait for some tens of milliseconds. After an error, or the end of
 // the context, everything is as before. Errors: ErrInvalid for a sparse modality, or if no item has the
 // modality; ErrBusy while another index of it is being made, or if its metric changes meanwhile; ErrReadOnly.
-func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*VectorIndex, error) {
+func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*report.VectorIndex, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -84,7 +81,7 @@ func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*Vecto
 	x, err := in.IndexVectors(ctx, t, learn.IndexOptions{Recall: opt.Recall, Cells: opt.Cells, Seed: opt.Seed,
 		Progress: op.Telling(opt.Progress)})
 	var e event.Event
-	var out *VectorIndex
+	var out *report.VectorIndex
 	if err == nil {
 		_ = in.Read(func(_ *state.View, cv *state.CollectionView) error {
 			if v := cv.IndexNumber(x.ID); v != nil {
@@ -115,8 +112,8 @@ func indexedModality(d *record.Descriptor, name string) (int, error) {
 
 // VectorIndexes returns the indexes of vectors of the collection by ascending number, unfinished ones
 // included.
-func (c *Collection) VectorIndexes() ([]VectorIndex, error) {
-	return look(c, func(_ *state.View, cv *state.CollectionView) (all []VectorIndex, _ error) {
+func (c *Collection) VectorIndexes() ([]report.VectorIndex, error) {
+	return look(c, func(_ *state.View, cv *state.CollectionView) (all []report.VectorIndex, _ error) {
 		for i := range cv.Indexes {
 			all = append(all, *cv.Indexes[i].Report(cv))
 		}

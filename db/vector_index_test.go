@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/cells"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -343,7 +344,7 @@ func TestIndexesFollowTheItems(t *testing.T) {
 	fs := vfs.NewMem()
 	d, c := indexed(t, fs, embedded(t, 0, 400, 48))
 	defer dbkit.MustClose(t, d)
-	index := func() db.VectorIndex {
+	index := func() report.VectorIndex {
 		all, err := c.VectorIndexes()
 		if err != nil || len(all) == 0 {
 			t.Fatal(all, err)
@@ -668,12 +669,12 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 	}
 	dbkit.PutAll(t, d, c, items)
 	need(c.IndexVectors(ctx, db.IndexOptions{}))(t)
-	explained := func(where string, recall float64) (*db.Explain, *db.Result) {
+	explained := func(where string, recall float64) (*report.Explain, *db.Result) {
 		q := db.Query{From: "e", Vector: items[0].Vectors["e"], K: 3, Where: where, Recall: recall}
 		x, r := need2(c.Explain(ctx, q, -1))(t)
 		return x, r
 	}
-	exact := func(what string, x *db.Explain, r *db.Result, where string) {
+	exact := func(what string, x *report.Explain, r *db.Result, where string) {
 		t.Helper()
 		_, want := explained(where, 1)
 		if x.Plan != "vectors" || r.Approximate || x.Recall != 0 ||

@@ -105,7 +105,6 @@ func TestUntrainedMistakes(t *testing.T) {
 		{db.Query{Key: "k9", From: "e"}, db.ErrInvalid},
 		{db.Query{Key: "nobody", From: "e"}, db.ErrNotFound},
 		{db.Query{From: "e", Vector: x, MinSimilarity: 1.5}, db.ErrInvalid},
-		{db.Query{From: "e", Vector: x, Space: 3}, db.ErrNotFound},
 		{db.Query{}, db.ErrInvalid},
 	} {
 		if _, err := c.Search(ctx, of.q); !errors.Is(err, of.want) {

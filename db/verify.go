@@ -47,7 +47,7 @@ func (o *VerifyOptions) inside() verify.Options {
 //
 // Errors: any error of found and of the context, and ErrClosed.
 func (d *DB) Verify(ctx context.Context, opt VerifyOptions,
-	found func(Finding) error) (*Verification, error) {
+	found func(report.Finding) error) (*report.Verification, error) {
 	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions,
 // ErrNotDatabase, another format ErrFormat, a database open for writing ErrLocked. If not even the store
 // opens, that is the only finding.
 func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions,
-	found func(Finding) error) (*Verification, error) {
+	found func(report.Finding) error) (*report.Verification, error) {
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()
@@ -84,9 +84,9 @@ func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyO
 }
 
 // orNobody returns found, or a function that does nothing if found is nil.
-func orNobody(found func(Finding) error) func(Finding) error {
+func orNobody(found func(report.Finding) error) func(report.Finding) error {
 	if found == nil {
-		return func(Finding) error { return nil }
+		return func(report.Finding) error { return nil }
 	}
 	return found
 }
@@ -139,7 +139,7 @@ type RepairOptions struct {
 // A folder without a database gives ErrNotDatabase, another format ErrFormat, an open database
 // ErrLocked.
 func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions,
-	found func(Finding) error) (*Repairing, error) {
+	found func(report.Finding) error) (*report.Repairing, error) {
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()

@@ -18,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -409,7 +410,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 			keyValue{c.key, c.value}.put(t, d)
 			defer r.put(t, d)
 			found, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: c.deep})
-			if !slices.ContainsFunc(found, func(f db.Finding) bool {
+			if !slices.ContainsFunc(found, func(f report.Finding) bool {
 				_, err := hex.DecodeString(f.Key)
 				return err == nil && f.Key != "" && strings.HasPrefix(f.Record, c.record) &&
 					strings.Contains(f.Problem, c.problem)
@@ -420,7 +421,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 				if f.Space == 0 || f.Space == 88 {
 					continue
 				}
-				if _, err := main.InSpace(f.Space); err != nil {
+				if _, err := main.InSpace(f.Space, 0); err != nil {
 					t.Errorf("%v: %v", f, err)
 				}
 			}
@@ -453,7 +454,7 @@ func TestVerifyMissesCodes(t *testing.T) {
 	bare := []*db.Item{{Key: "a", Labels: []string{"late"}}, {Key: "b"}}
 	// without vectors, and with a label that the model does not know
 	dbkit.PutAll(t, d, c, bare)
-	must(t, taught(c).GrowLabels(ctx, 0, new(db.Update))) // the code is left to be made
+	must(t, taught(c).GrowLabels(ctx, 0, new(report.Update))) // the code is left to be made
 	if found, _ := dbkit.Findings(t, d, db.VerifyOptions{}); len(found) > 0 {
 		t.Fatalf("a code that is to be made is found missing: %v", found)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -82,7 +83,8 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	dbkit.CheckSound(t, d, "several spaces")
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
 	dbkit.CheckSound(t, d, "updated by itself")
-	must(t, c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode", "--lines"}}}))
+	mustAlter(t, c, db.Alteration{
+		Encoders: []db.Encoder{{"text", db.InputText, []string{"encode", "--lines"}}}})
 	dbkit.CheckSound(t, d, "with an encoder")
 	need(c.IndexVectors(ctx, db.IndexOptions{Modality: "image"}))(t)
 	for i, it := range items[40:45] { // their entries are out of date
@@ -187,7 +189,7 @@ func TestVerifyRevisions(t *testing.T) {
 	}
 	need(c.RestoreRevision(ctx, 0, 9))(t)
 	dbkit.CheckSound(t, d, "a revision put back")
-	must(t, taught(c).GrowLabels(ctx, 0, &db.Update{}))
+	must(t, taught(c).GrowLabels(ctx, 0, &report.Update{}))
 	dbkit.CheckSound(t, d, "rows wait for another code")
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
 	dbkit.MustUpdate(t, c, db.UpdateOptions{})
@@ -230,12 +232,12 @@ func TestVerifyWhileWriting(t *testing.T) {
 		if stages++; stages == 3 {
 			cancel()
 		}
-	}}, func(db.Finding) error { return nil })
+	}}, func(report.Finding) error { return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	dbkit.MustClose(t, d)
-	if _, err := d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil }); !errors.Is(err,
+	if _, err := d.Verify(ctx, db.VerifyOptions{}, func(report.Finding) error { return nil }); !errors.Is(err,
 		db.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
@@ -310,10 +312,10 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 }
 
 // verifyFolder verifies a folder.
-func verifyFolder(t testing.TB, dir string) []db.Finding {
+func verifyFolder(t testing.TB, dir string) []report.Finding {
 	t.Helper()
-	var all []db.Finding
-	need(db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, func(f db.Finding) error {
+	var all []report.Finding
+	need(db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, func(f report.Finding) error {
 		all = append(all, f)
 		return nil
 	}))(t)
@@ -370,7 +372,7 @@ func TestVerifyFolder(t *testing.T) {
 	if len(after) != len(before) {
 		t.Errorf("%d files, %d before", len(after), len(before))
 	}
-	report := func(db.Finding) error { return nil }
+	report := func(report.Finding) error { return nil }
 	d := dbkit.MustOpen(t, dir, nil)
 	if _, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, report); !errors.Is(err, db.ErrLocked) {
 		t.Errorf("while it is open: %v", err)

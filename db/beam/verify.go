@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/db/shard"
 )
 
@@ -196,7 +197,7 @@ func (f *VerifyFn) verify(ctx context.Context, s *Shard, dir string, v *verified
 		SkipVerify: true}); err != nil {
 		return err
 	}
-	deep, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(x db.Finding) error {
+	deep, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(x report.Finding) error {
 		found("%s", x)
 		return nil
 	})

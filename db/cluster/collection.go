@@ -17,6 +17,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
@@ -153,11 +154,11 @@ func (c *Collection) Schema(ctx context.Context) (db.Schema, error) {
 
 // A Space is a space of codes of a collection, summed over all shards.
 type Space struct {
-	Space    db.Space      `json:"space"`
-	State    db.SpaceState `json:"state"` // the earliest of all shards: building, standby, active
-	Bits     int           `json:"bits"`
-	Revision uint32        `json:"revision"` // the lowest in use of all shards
-	Items    int           `json:"items"`    // items with a code in it
+	Space    db.Space          `json:"space"`
+	State    report.SpaceState `json:"state"` // the earliest of all shards: building, standby, active
+	Bits     int               `json:"bits"`
+	Revision uint32            `json:"revision"` // the lowest in use of all shards
+	Items    int               `json:"items"`    // items with a code in it
 	// shards that have it: fewer than all while it is created or dropped
 	Shards int `json:"shards"`
 }
@@ -194,8 +195,8 @@ func (c *Collection) Spaces(ctx context.Context) ([]Space, error) {
 }
 
 // progress orders the states of a space.
-func progress(s db.SpaceState) int {
-	return slices.Index([]db.SpaceState{db.SpaceBuilding, db.SpaceStandby, db.SpaceActive}, s)
+func progress(s report.SpaceState) int {
+	return slices.Index([]report.SpaceState{report.SpaceBuilding, report.SpaceStandby, report.SpaceActive}, s)
 }
 
 // maxModel bounds the file of a model.
@@ -354,7 +355,7 @@ func (c *Collection) revisions(ctx context.Context, v *view, space db.Space) (r 
 				c.name)
 		}
 		i := slices.IndexFunc(a.About.Spaces, func(s wire.Space) bool {
-			return s.Space == r.space || r.space == 0 && s.State == db.SpaceActive
+			return s.Space == r.space || r.space == 0 && s.State == report.SpaceActive
 		})
 		if i < 0 && space == 0 {
 			return r, fmt.Errorf("%w: collection %q: train it first", db.ErrNoModel, c.name)

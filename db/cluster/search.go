@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/merge"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A Query is a db.Query for a cluster.
@@ -26,6 +27,9 @@ import (
 // ignore it.
 type Query struct {
 	db.Query
+
+	// Space is the space of codes to search; 0 is the active one.
+	Space db.Space
 
 	// AllowPartial accepts an answer without shards that do not answer; Result.Missing names them. Otherwise
 	// a missing shard is a *ShardError.
@@ -194,15 +198,14 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 	if err != nil {
 		return nil, err
 	}
-	want := merge.Want{K: cmp.Or(q.K, 10), Self: q.Key, Within: r.Verb == wire.Within,
-		FacetLimit: q.FacetLimit}
-	in := q.Query
-	in.K, in.Cursors, in.FacetLimit, in.After = want.K, true, 0, ""
+	want := merge.Want{K: cmp.Or(q.K, 10), Self: q.Key, Within: r.Verb == wire.Within}
+	in := asked{Query: q.Query, space: q.Space}
+	in.K, in.Include, in.After = want.K, in.Include|db.IncludeCursor, ""
 	if len(q.Facets) > 0 && !want.Within {
 		in.Include |= db.IncludeLabels | db.IncludeFields // merge counts these
 	}
 	if basis, ok := from.Basis(); ok {
-		in.Space, in.Revision, in.Rerank = basis.Space, basis.Revision, basis.Rerank
+		in.space, in.revision, in.Rerank = basis.Space, basis.Revision, basis.Rerank
 	}
 	queries, err := c.queries(ctx, v, in)
 	if err != nil {
@@ -222,7 +225,7 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 			}
 			return own
 		})
-		if _, later := from.Basis(); later && in.Revision > 0 && errors.Is(err, db.ErrNotFound) {
+		if _, later := from.Basis(); later && in.revision > 0 && errors.Is(err, db.ErrNotFound) {
 			return nil, fmt.Errorf("%w: %w: search from the start", ErrMoved, err)
 		}
 		if err != nil {
@@ -260,10 +263,23 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 	}
 }
 
+// An asked query is a query as shards are asked it: in a space, and by a revision, that all of them have.
+type asked struct {
+	db.Query
+	space    db.Space
+	revision uint32
+}
+
+func (q asked) wire() *wire.Query {
+	w := wire.QueryOf(q.Query)
+	w.Space, w.Revision = q.space, q.revision
+	return w
+}
+
 // agree changes a query so that shards which answered it differently may agree, and reports whether it did.
 // While one shard after the other activates a space, all shards still have the space before; the same holds
 // for revisions. So agree asks for the oldest one. If shards chose different orders, it names one.
-func agree(q *db.Query, differ *merge.MismatchError) (changed bool) {
+func agree(q *asked, differ *merge.MismatchError) (changed bool) {
 	oldest, orders := differ.Bases[0].Space, map[db.Rerank]bool{}
 	least, most := differ.Bases[0].Revision, differ.Bases[0].Revision
 	same := true
@@ -273,12 +289,12 @@ func agree(q *db.Query, differ *merge.MismatchError) (changed bool) {
 		least, most = min(least, b.Revision), max(most, b.Revision)
 		orders[b.Rerank] = true
 	}
-	if same && least > 0 && least < most && q.Revision != least {
-		q.Space, q.Revision = oldest, least
+	if same && least > 0 && least < most && q.revision != least {
+		q.space, q.revision = oldest, least
 		return true
 	}
-	if !same && oldest > 0 && q.Space != oldest {
-		q.Space, q.Revision = oldest, 0
+	if !same && oldest > 0 && q.space != oldest {
+		q.space, q.revision = oldest, 0
 		return true
 	}
 	if same && len(orders) > 1 && q.Rerank == db.RerankAuto {
@@ -295,7 +311,7 @@ func strip(page *db.Result, include db.Include) {
 		h.Cursor = ""
 		switch {
 		case h.Item == nil:
-		case include == 0:
+		case include&^db.IncludeCursor == 0:
 			h.Item = nil
 		default:
 			if include&db.IncludeLabels == 0 {
@@ -310,14 +326,14 @@ func strip(page *db.Result, include db.Include) {
 
 // queries returns the query for each shard; shards share it, so do not change it. A query by key goes
 // unchanged to the shard with the item. The other shards get the item's vector instead, or else its code.
-func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(shard int) *wire.Query, error) {
+func (c *Collection) queries(ctx context.Context, v *view, q asked) (func(shard int) *wire.Query, error) {
 	if q.Key == "" {
-		all := wire.QueryOf(q)
+		all := q.wire()
 		return func(int) *wire.Query { return all }, nil
 	}
 	owner := v.of(q.Key)
 	a, err := v.ask(ctx, owner, wire.Request{Verb: wire.Get, Collection: c.name, Key: q.Key,
-		Query: wire.QueryOf(db.Query{Space: q.Space})})
+		Query: asked{space: q.space}.wire()})
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +357,7 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 	case from != "" && is:
 		other.From, other.Sparse = from, &sparse
 	default:
-		if q.Space == db.ActiveSpace && it.Code != nil {
+		if q.space == db.ActiveSpace && it.Code != nil {
 			// A code belongs to one space. Another space may be activated right now, so the query names the
 			// space for all shards.
 			about, err := v.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
@@ -349,15 +365,15 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 				return nil, err
 			}
 			for _, s := range about.About.Spaces {
-				if s.State == db.SpaceActive && q.Space == db.ActiveSpace {
-					q.Space = s.Space
+				if s.State == report.SpaceActive && q.space == db.ActiveSpace {
+					q.space = s.Space
 					return c.queries(ctx, v, q)
 				}
 			}
 		}
 		other.From, other.Code = "", it.Code
 	}
-	its, others := wire.QueryOf(q), wire.QueryOf(other)
+	its, others := q.wire(), other.wire()
 	return func(shard int) *wire.Query {
 		if shard == owner {
 			return its

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // Open opens a database for the time of a test, in the folder dir, such as t.TempDir();
@@ -108,7 +109,7 @@ func verifyClosed(t testing.TB, dir string, opts *db.Options) {
 // test for every finding. It reads everything twice and computes all codes again.
 func Verify(t testing.TB, d *db.DB) {
 	t.Helper()
-	report(t, func(ctx context.Context, found func(db.Finding) error) error {
+	failFor(t, func(ctx context.Context, found func(report.Finding) error) error {
 		_, err := d.Verify(ctx, db.VerifyOptions{Deep: true}, found)
 		return err
 	})
@@ -128,7 +129,7 @@ func verifyFolder(t testing.TB, dir string, options *db.Options) {
 	if options != nil {
 		opts.FS = options.FS
 	}
-	report(t, func(ctx context.Context, found func(db.Finding) error) error {
+	failFor(t, func(ctx context.Context, found func(report.Finding) error) error {
 		_, err := db.VerifyFolder(ctx, dir, &opts, db.VerifyOptions{Deep: true}, found)
 		if errors.Is(err, db.ErrLocked) {
 			err = errors.Join(err, errors.New(
@@ -138,13 +139,13 @@ func verifyFolder(t testing.TB, dir string, options *db.Options) {
 	})
 }
 
-// report fails a test for the findings of a verification.
-func report(t testing.TB, verify func(ctx context.Context, found func(db.Finding) error) error) {
+// failFor fails a test for the findings of a verification.
+func failFor(t testing.TB, verify func(ctx context.Context, found func(report.Finding) error) error) {
 	t.Helper()
 	const most = 10
 	n := 0
 	// The context of a test has ended when its cleanup begins.
-	err := verify(context.WithoutCancel(t.Context()), func(f db.Finding) error {
+	err := verify(context.WithoutCancel(t.Context()), func(f report.Finding) error {
 		if n++; n <= most {
 			t.Errorf("dbtest: the database is damaged: %v", f)
 		}

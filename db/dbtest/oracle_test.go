@@ -140,12 +140,12 @@ func TestSearchesOfSnapshotsAndSpaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	second, err := c.InSpace(2)
+	second, err := c.InSpace(2, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	CheckSearches(t, c, db.Query{Key: "item 9"}, db.Query{Key: "item 9", Space: 1})
-	CheckSearches(t, second, db.Query{Key: "item 9"}, db.Query{Code: make([]byte, 3), Space: 2})
+	CheckSearches(t, c, db.Query{Key: "item 9"})
+	CheckSearches(t, second, db.Query{Key: "item 9"}, db.Query{Code: make([]byte, 3)})
 	s, err := d.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestSearchesOfSnapshotsAndSpaces(t *testing.T) {
 		hits[0].Distance != 0 {
 		t.Errorf("%d hits, %v", len(hits), err)
 	}
-	for _, q := range []db.Query{{Key: "item 9", Space: 2}, {Key: "item 9", After: "x"}, {Key: "nobody"},
+	for _, q := range []db.Query{{Key: "item 9", After: "x"}, {Key: "nobody"},
 		{Key: "item 9", Where: "colour = 1"}} {
 		if _, err := o.Hits(t.Context(), q); err == nil {
 			t.Errorf("%+v is answered", q)

@@ -122,7 +122,6 @@ const (
 	CollectionCreated Name = "fddhdb.collection.created"
 	CollectionAltered Name = "fddhdb.collection.altered"
 	CollectionDropped Name = "fddhdb.collection.dropped"
-	EncodersSet       Name = "fddhdb.encoders.set" // descriptions of programs; none is run
 	LabelRenamed      Name = "fddhdb.label.renamed"
 	SpaceActivated    Name = "fddhdb.space.activated" // by Activate or Rollback
 	SpaceDropped      Name = "fddhdb.space.dropped"

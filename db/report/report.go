@@ -59,7 +59,7 @@ type RevisionInfo struct {
 	Created  time.Time `json:"created"`
 	Pinned   bool      `json:"pinned,omitempty"` // it is kept however old it gets
 
-	// As in db.Update: who taught, or "restored" if the revision has the projections of its parent, or
+	// As in report.Update: who taught, or "restored" if the revision has the projections of its parent, or
 	// "imported" if it was made elsewhere; which modality led or was tried for items without labels; and why
 	// these were adopted or not. Empty for revision 1.
 	Teacher string `json:"teacher,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model/fit"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -265,7 +266,7 @@ func (f *finder) measure(ctx context.Context, out io.Writer, d *dataset, items [
 }
 
 // evaluate returns the figures with the held-out items as queries.
-func (f *finder) evaluate(ctx context.Context, items []*db.Item, held []int) ([]db.Retrieval, error) {
+func (f *finder) evaluate(ctx context.Context, items []*db.Item, held []int) ([]report.Retrieval, error) {
 	e := db.Evaluation{Queries: make(map[string][][]float32), Top: 10}
 	for _, i := range held {
 		for _, m := range schema.Modalities {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model/fit"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -103,7 +104,7 @@ func (s *service) train(ctx context.Context, r *http.Request) (any, error) {
 
 func (s *service) models(ctx context.Context, r *http.Request) (any, error) {
 	all, err := s.c.Spaces(ctx)
-	return append([]db.SpaceInfo{}, all...), err // none is [], not null
+	return append([]report.SpaceInfo{}, all...), err // none is [], not null
 }
 
 func (s *service) activate(ctx context.Context, r *http.Request) (any, error) {

@@ -58,7 +58,7 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, seed uint64, bits in
 		if err != nil {
 			return fmt.Errorf("%d %% labelled: %w", share, err)
 		}
-		in, err := c.InSpace(t.Space)
+		in, err := c.InSpace(t.Space, 0)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model/fit"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -78,8 +79,8 @@ type leftOut struct {
 
 // An outcome is one training and its figures of retrieval.
 type outcome struct {
-	training *db.Training
-	found    []db.Retrieval
+	training *report.Training
+	found    []report.Retrieval
 }
 
 // try trains once, with the i-th seed.
@@ -107,12 +108,13 @@ func (l *lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, er
 }
 
 // measured trains into a space, measures it, and drops it again, unless it is the first, which is active.
-func (l *lab) measured(ctx context.Context, opt db.TrainOptions) (*db.Training, []db.Retrieval, error) {
+func (l *lab) measured(ctx context.Context, opt db.TrainOptions) (*report.Training, []report.Retrieval,
+	error) {
 	t, err := l.collection.Train(ctx, opt)
 	if err != nil {
 		return nil, nil, err
 	}
-	in, err := l.collection.InSpace(t.Space)
+	in, err := l.collection.InSpace(t.Space, 0)
 	if err != nil {
 		return nil, nil, err
 	}

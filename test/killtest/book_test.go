@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A book keeps what processes have told of the work on a folder, and what the folder
@@ -271,7 +272,7 @@ func (s *spaceHistory) look(ctx context.Context, d *db.DB) error {
 	return s.accept(loads, infos, n)
 }
 
-func spacesOf(ctx context.Context, d *db.DB) ([]db.SpaceInfo, error) {
+func spacesOf(ctx context.Context, d *db.DB) ([]report.SpaceInfo, error) {
 	c, err := d.Collection(features)
 	if err != nil {
 		return nil, err
@@ -281,7 +282,7 @@ func spacesOf(ctx context.Context, d *db.DB) ([]db.SpaceInfo, error) {
 
 // accept compares and takes over what look has read. A database without loads has no
 // collection of loads.
-func (s *spaceHistory) accept(loads map[int]bool, infos []db.SpaceInfo, altered int) error {
+func (s *spaceHistory) accept(loads map[int]bool, infos []report.SpaceInfo, altered int) error {
 	going := operation{}
 	if s.going != nil {
 		going = *s.going.operation
@@ -312,7 +313,7 @@ func (s *spaceHistory) accept(loads map[int]bool, infos []db.SpaceInfo, altered 
 			return fmt.Errorf("space %d has revision %d; there was %v, %+v was going on", info.Space,
 				info.Revision, s.revisions, going)
 		}
-		if info.State == db.SpaceActive {
+		if info.State == report.SpaceActive {
 			active = info.Space
 			if was && active != s.active && !(going.Kind == "activate" && going.Space == active) {
 				return fmt.Errorf("space %d is active, not %d; %+v was going on", active, s.active, going)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A copied database was backed up or checkpointed. It holds, of each writer, at least
@@ -326,7 +327,8 @@ func (c *copied) check(ctx context.Context, dir string, random *rand.Rand) (err 
 			return fmt.Errorf("collection %q: %w", name, err)
 		}
 	}
-	v, err := d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error { return errors.New(f.String()) })
+	v, err := d.Verify(ctx, db.VerifyOptions{},
+		func(f report.Finding) error { return errors.New(f.String()) })
 	if err == nil && v.Items < len(all) {
 		err = fmt.Errorf("%d items were verified of %d", v.Items, len(all))
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -197,7 +198,7 @@ func lookAt(ctx context.Context, dir string, b *book, random *rand.Rand, deep bo
 		return lost, err
 	}
 	var found []string
-	_, err = d.Verify(ctx, db.VerifyOptions{Deep: deep}, func(f db.Finding) error {
+	_, err = d.Verify(ctx, db.VerifyOptions{Deep: deep}, func(f report.Finding) error {
 		found = append(found, f.String())
 		return nil
 	})
@@ -227,7 +228,8 @@ func completed(ctx context.Context, d *db.DB) error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(infos, func(s db.SpaceInfo) bool { return s.State == db.SpaceBuilding }) {
+		if !slices.ContainsFunc(infos,
+			func(s report.SpaceInfo) bool { return s.State == report.SpaceBuilding }) {
 			return nil
 		}
 		time.Sleep(time.Millisecond)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model/fit"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -261,7 +262,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 		var ids, idle []db.Space
 		for _, s := range infos {
 			ids = append(ids, s.Space)
-			if s.State != db.SpaceActive {
+			if s.State != report.SpaceActive {
 				idle = append(idle, s.Space)
 			}
 		}

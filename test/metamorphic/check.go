@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
@@ -110,7 +111,7 @@ func (h *history) checkCollection(c *collection, handle *db.Collection) error {
 		return h.checkItems(c, nil, handle)
 	}
 	for i, sp := range c.spaces {
-		in, err := handle.InSpace(sp.number)
+		in, err := handle.InSpace(sp.number, 0)
 		if err != nil {
 			return err
 		}
@@ -174,10 +175,10 @@ func (h *history) checkItems(c *collection, sp *space, in *db.Collection) error 
 }
 
 // checkSpace compares the description of a space.
-func (h *history) checkSpace(c *collection, sp *space, info *db.SpaceInfo) error {
-	state := db.SpaceStandby
+func (h *history) checkSpace(c *collection, sp *space, info *report.SpaceInfo) error {
+	state := report.SpaceStandby
 	if sp.number == c.active {
-		state = db.SpaceActive
+		state = report.SpaceActive
 	}
 	if (h.learns() || sp.free) && info.Revision >= sp.revision {
 		sp.revision, sp.free = info.Revision, false
@@ -288,12 +289,16 @@ func (h *history) probe() (map[string][]db.Hit, error) {
 		}
 		c := h.now.collections[name]
 		for _, sp := range c.spaces {
+			handle, err := handle.InSpace(sp.number, 0)
+			if err != nil {
+				return nil, err
+			}
 			queries := map[string]db.Query{"by code": {Code: codeOf(sp.bits, 259)}}
 			for _, m := range sp.modalities {
 				queries["by "+m] = db.Query{From: m, Vector: vectorOf(c.modality(m), 3)}
 			}
 			for what, q := range queries {
-				q.Space, q.K = sp.number, len(c.items)+1
+				q.K = len(c.items) + 1
 				q.Rerank = db.RerankProjection // what it compares copies without vectors have, too
 				res, err := handle.Search(h.ctx, q)
 				if errors.Is(err, db.ErrInvalid) {

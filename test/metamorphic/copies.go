@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A duplicate is another database, closed, or a backup. It is a copy of this database,
@@ -144,7 +145,7 @@ func (h *history) sameAsThen(d *duplicate) error {
 func (h *history) checkCopy(made *duplicate, seed uint64) error {
 	dir, o := h.dbOptions(made.folder)
 	o.UpdateItems, o.MustExist, o.ReadOnly = 0, true, seed&2 != 0
-	err := nothingFound(func(found func(db.Finding) error) error {
+	err := nothingFound(func(found func(report.Finding) error) error {
 		_, err := db.VerifyFolder(h.ctx, dir, o, db.VerifyOptions{Deep: true}, found)
 		return err
 	})

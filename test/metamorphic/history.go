@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A Failure says at which operation of a program the database and the model differed.
@@ -477,7 +478,7 @@ func (h *history) cancelled(op *Op) error {
 	errs := map[string]error{
 		"compact": h.d.Compact(ctx), "deletewhere": second(handle.DeleteWhere(ctx, "NOT label = ''")),
 		"delete": second(handle.Delete(ctx, op.Key)),
-		"verify": second(h.d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
+		"verify": second(h.d.Verify(ctx, db.VerifyOptions{}, func(report.Finding) error { return nil })),
 		"get":    second(handle.Get(ctx, op.Key)), "spaces": second(handle.Spaces(ctx)),
 	}
 	if c.active == 0 {
@@ -507,16 +508,16 @@ func (h *history) cancelled(op *Op) error {
 }
 
 func (h *history) verify(*Op) error {
-	return nothingFound(func(found func(db.Finding) error) error {
+	return nothingFound(func(found func(report.Finding) error) error {
 		_, err := h.d.Verify(h.ctx, db.VerifyOptions{Deep: true}, found)
 		return err
 	})
 }
 
 // nothingFound calls look, and makes an error of what look finds.
-func nothingFound(look func(found func(db.Finding) error) error) error {
+func nothingFound(look func(found func(report.Finding) error) error) error {
 	var findings []string
-	err := look(func(f db.Finding) error {
+	err := look(func(f report.Finding) error {
 		findings = append(findings, f.String())
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
@@ -236,15 +237,15 @@ func (h *history) laneLearns(op *Op) (func() error, error) {
 	var then func() error
 	switch op.Do {
 	case "train":
-		var t *db.Training
+		var t *report.Training
 		t, err = handle.Train(h.ctx, op.Train.options(&c.schema))
 		then = func() error { return h.trained(op, t, false) }
 	case "reindex":
-		var re *db.Reindexing
+		var re *report.Reindexing
 		re, err = handle.Reindex(h.ctx, db.ReindexOptions{Space: number, Activate: op.Pinned})
 		then = func() error { return h.reindexed(op, re) }
 	case "update":
-		var u *db.Update
+		var u *report.Update
 		u, err = handle.Update(h.ctx, db.UpdateOptions{Space: number, Teacher: teachers[op.Teacher]})
 		then = func() error { return h.updated(op, u) }
 	}

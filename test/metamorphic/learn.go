@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
 )
@@ -72,7 +73,7 @@ func (h *history) train(op *Op) error {
 
 // trained takes over the space that a training has made. With settled it was made from
 // the present items; otherwise other lanes wrote meanwhile.
-func (h *history) trained(op *Op, t *db.Training, settled bool) error {
+func (h *history) trained(op *Op, t *report.Training, settled bool) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	sp := &space{
@@ -147,7 +148,7 @@ func (h *history) reindex(op *Op) error {
 }
 
 // reindexed takes over the space that Reindex has made.
-func (h *history) reindexed(op *Op, re *db.Reindexing) error {
+func (h *history) reindexed(op *Op, re *report.Reindexing) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	parent := c.space(c.numberOf(op.Space))
@@ -200,7 +201,7 @@ func (h *history) update(op *Op) error {
 }
 
 // updated takes over what an update has done.
-func (h *history) updated(op *Op, u *db.Update) error {
+func (h *history) updated(op *Op, u *report.Update) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	sp := c.space(c.numberOf(op.Space))
@@ -214,7 +215,7 @@ func (h *history) updated(op *Op, u *db.Update) error {
 
 // grown takes over that labels have got codes. The items with these labels get other
 // codes.
-func (h *history) grown(next *world, name string, sp *space, u *db.Update) error {
+func (h *history) grown(next *world, name string, sp *space, u *report.Update) error {
 	c := next.collections[name]
 	var keys []string
 	for _, l := range u.Grown {
@@ -326,7 +327,7 @@ func (h *history) indexVectors(op *Op) error {
 }
 
 // indexed takes over that an index was made.
-func (h *history) indexed(op *Op, made *db.VectorIndex) error {
+func (h *history) indexed(op *Op, made *report.VectorIndex) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	m, err := c.indexedModality(op.Index.Modality)
@@ -389,7 +390,7 @@ func (h *history) lookByVectors(op *Op, handle *db.Collection) error {
 		return err
 	}
 	for _, m := range schema.Modalities {
-		if !slices.ContainsFunc(all, func(x db.VectorIndex) bool { return x.Modality == m.Name }) {
+		if !slices.ContainsFunc(all, func(x report.VectorIndex) bool { return x.Modality == m.Name }) {
 			continue
 		}
 		n := 0
@@ -425,12 +426,12 @@ func (c *collection) checkIndexes(handle *db.Collection) error {
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(x db.VectorIndex) bool { return !x.Complete })
+	all = slices.DeleteFunc(all, func(x report.VectorIndex) bool { return !x.Complete })
 	if len(all) != len(c.indexes) {
 		return fmt.Errorf("%d indexes of vectors, want %d: %+v", len(all), len(c.indexes), all)
 	}
 	for _, want := range c.indexes {
-		i := slices.IndexFunc(all, func(x db.VectorIndex) bool { return x.Modality == want.modality })
+		i := slices.IndexFunc(all, func(x report.VectorIndex) bool { return x.Modality == want.modality })
 		if i < 0 || all[i].Recall != want.recall {
 			return fmt.Errorf("indexes %+v, want %+v", all, want)
 		}

@@ -39,7 +39,7 @@ func carryOut(t *testing.T, n int, lanes bool) Counts {
 		p := Generate(s, profileOf(s, lanes, *operations == 0))
 		counts, err := Run(p)
 		if all.Add(counts); err != nil {
-			report(t, fmt.Sprintf("seed %d", s), p, err)
+			fail(t, fmt.Sprintf("seed %d", s), p, err)
 		}
 		if *operations > 0 && time.Since(told) > time.Minute {
 			told = time.Now()
@@ -51,8 +51,8 @@ func carryOut(t *testing.T, n int, lanes bool) Counts {
 	return all
 }
 
-// report shrinks a program that fails, and ends the test.
-func report(t *testing.T, which string, p *Program, err error) {
+// fail shrinks a program that fails, and ends the test.
+func fail(t *testing.T, which string, p *Program, err error) {
 	t.Helper()
 	t.Logf("%s: %v; shrinking", which, err)
 	shrunk := Shrink(Upto(p, err), time.Now().Add(*shrinking), func(p *Program) bool {

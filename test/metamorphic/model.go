@@ -341,7 +341,7 @@ func (h *history) settle(w *world, name string, keys []string) error {
 
 // settleIn is settle for one space.
 func (h *history) settleIn(c *collection, sp *space, handle *db.Collection, keys []string) error {
-	in, err := handle.InSpace(sp.number)
+	in, err := handle.InSpace(sp.number, 0)
 	if err != nil {
 		return err
 	}
@@ -499,13 +499,11 @@ type answer struct {
 
 // find returns the right answer, or the error that must come instead. encode returns
 // what the database makes of a query by a vector: its code, and its projection.
-func (c *collection) find(q *Query, encode func(space db.Space, from string, x []float32) (code []byte,
+func (c *collection) find(q *Query, encode func(from string, x []float32) (code []byte,
 	z []float64, err error)) (*answer, error) {
 	number := c.numberOf(q.Space)
 	sp := c.space(number)
 	switch {
-	case number != 0 && sp == nil:
-		return nil, db.ErrNotFound
 	case !q.Where.valid(&c.schema), q.To != "" && !c.schema.has(q.To):
 		return nil, db.ErrInvalid
 	case sp == nil:
@@ -542,7 +540,7 @@ func (c *collection) find(q *Query, encode func(space db.Space, from string, x [
 
 // start sets what the query starts from: a code, a projection, a vector or an item.
 func (c *collection) start(a *answer, q *Query,
-	encode func(space db.Space, from string, x []float32) ([]byte, []float64, error)) error {
+	encode func(from string, x []float32) ([]byte, []float64, error)) error {
 	x := []float32(nil)
 	switch {
 	case q.Code != nil:
@@ -567,7 +565,7 @@ func (c *collection) start(a *answer, q *Query,
 	if !slices.Contains(a.sp.modalities, q.From) {
 		return db.ErrNoModel
 	}
-	code, z, err := encode(a.sp.number, q.From, x)
+	code, z, err := encode(q.From, x)
 	if err != nil {
 		return err
 	}

@@ -318,19 +318,22 @@ func (h *history) searchAll(op *Op) error {
 	var queries []db.Query
 	var want []*db.Result
 	for i := range op.Queries {
-		s, err := h.ask(op, &op.Queries[i])
+		q := op.Queries[i]
+		q.Space = op.Queries[0].Space // one call searches one space
+		s, err := h.ask(op, &q)
 		if errors.Is(err, errPassed) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
+		defer func() { _ = s.done() }()
 		s.q.Plan = s.affordable(s.q.Plan, s.k(), -1)
 		res, err := s.nearest(s.k(), s.q.Plan)
 		if err != nil {
 			return err
 		}
-		queries, want = append(queries, s.q), append(want, res)
+		queries, want, handle = append(queries, s.q), append(want, res), s.handle
 	}
 	got, err := handle.SearchAll(h.ctx, queries)
 	if err != nil || len(got) != len(want) {
@@ -394,12 +397,19 @@ func (s *question) prepare(query *Query) error {
 	if err := s.known(number); err != nil {
 		return err
 	}
+	in, err := s.handle.InSpace(number, 0)
+	switch exists := number == 0 || c.space(number) != nil; {
+	case !exists && errors.Is(err, db.ErrNotFound):
+		return errPassed
+	case !exists || err != nil:
+		return fmt.Errorf("in space %d: %w", number, err)
+	}
+	s.handle = in
 	s.q = db.Query{
-		From: query.From, To: query.To, Key: query.Key, ExcludeSelf: query.Exclude, Space: number,
+		From: query.From, To: query.To, Key: query.Key, ExcludeSelf: query.Exclude,
 		Where: query.Where.String(), K: query.K,
 		Plan: plans[query.Plan], Recall: query.Recall,
 	}
-	var err error
 	if s.q.Rerank, err = db.ParseRerank(cmp.Or(query.Rerank, "projection")); err != nil {
 		return err
 	}
@@ -424,8 +434,8 @@ func (s *question) prepare(query *Query) error {
 		return s.untrained(query)
 	}
 	var want error
-	s.a, want = c.find(query, func(space db.Space, from string, x []float32) ([]byte, []float64, error) {
-		return s.handle.EncodeQuery(s.h.ctx, db.Query{From: from, Vector: x, Space: space})
+	s.a, want = c.find(query, func(from string, x []float32) ([]byte, []float64, error) {
+		return s.handle.EncodeQuery(s.h.ctx, db.Query{From: from, Vector: x})
 	})
 	if want != nil && !errors.Is(want, db.ErrInvalid) && !errors.Is(want, db.ErrNoModel) &&
 		!errors.Is(want, db.ErrNotFound) {
@@ -462,7 +472,7 @@ func (s *question) known(number db.Space) error {
 	if s.c.fresh {
 		return s.h.checkCollection(s.c, s.handle)
 	}
-	in, err := s.handle.InSpace(sp.number)
+	in, err := s.handle.InSpace(sp.number, 0)
 	if err != nil {
 		return err
 	}
@@ -585,7 +595,7 @@ func (s *question) untrained(query *Query) error {
 		return fmt.Errorf("among others: %v, alone: %v", together[0].Hits, res.Hits)
 	}
 	noRadius := db.ErrNoModel
-	if s.c.space(s.q.Space) != nil {
+	if s.c.space(s.c.numberOf(query.Space)) != nil {
 		noRadius = db.ErrInvalid
 	}
 	if _, err := s.handle.SearchRadius(s.h.ctx, s.q, 3); !errors.Is(err, noRadius) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A damage is done to the files of a database that is closed. None takes anything away that
@@ -163,12 +164,12 @@ func (h *history) hurt(op *Op, wound *damage) error {
 func (h *history) revised(sp *space) bool { return h.learns() || sp.free || sp.revision > 1 }
 
 // repaired has the database repaired, sometimes after a trial.
-func (h *history) repaired(op *Op) (*db.Repairing, error) {
+func (h *history) repaired(op *Op) (*report.Repairing, error) {
 	dir, o := h.dbOptions(h.name)
 	o.ReadOnly = false
-	run := func(dry bool) (*db.Repairing, error) {
+	run := func(dry bool) (*report.Repairing, error) {
 		var lost []string
-		r, err := db.Repair(h.ctx, dir, o, db.RepairOptions{DryRun: dry}, func(f db.Finding) error {
+		r, err := db.Repair(h.ctx, dir, o, db.RepairOptions{DryRun: dry}, func(f report.Finding) error {
 			if op.Damage != "manifest" || f.Record != "store" { // which says that nobody knows
 				lost = append(lost, f.String())
 			}
@@ -179,7 +180,7 @@ func (h *history) repaired(op *Op) (*db.Repairing, error) {
 		}
 		return r, nil
 	}
-	var trial *db.Repairing
+	var trial *report.Repairing
 	if op.Pinned {
 		var err error
 		if trial, err = run(true); err != nil {

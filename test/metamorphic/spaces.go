@@ -209,7 +209,7 @@ func (h *history) dropSpace(op *Op) error {
 	case c.space(number) == nil:
 		want = db.ErrNotFound
 	}
-	in, _ := handle.InSpace(number)
+	in, _ := handle.InSpace(number, 0)
 	if err := expect(handle.DropSpace(h.ctx, number), want); err != nil {
 		return err
 	}

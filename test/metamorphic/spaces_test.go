@@ -23,7 +23,7 @@ func TestRandomHistoriesOfSpaces(t *testing.T) {
 		p := Generate(s, Profile{Ops: effort.Of(100, 40), Spaces: true, Lanes: s%2 == 1, Bulk: s%4 == 2})
 		n, err := Run(p)
 		if counts.Add(n); err != nil {
-			report(t, "seed "+strconv.FormatUint(s, 10), p, err)
+			fail(t, "seed "+strconv.FormatUint(s, 10), p, err)
 		}
 	}
 	t.Logf("%d operations:%s", counts.All(), counts)

@@ -4,10 +4,10 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model/eval"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/svgchart"
 )
 
@@ -19,7 +19,7 @@ var (
 )
 
 // WriteRetrieval draws the curves of an evaluation as SVG, two panels for each pair of modalities.
-func WriteRetrieval(w io.Writer, found []db.Retrieval) error {
+func WriteRetrieval(w io.Writer, found []report.Retrieval) error {
 	var panels []svgchart.Panel
 	for _, r := range found {
 		panels = append(panels, radiusPanel(r), topPanel(r))
@@ -38,7 +38,7 @@ func shares(label string) svgchart.Axis {
 }
 
 // radiusPanel draws precision against recall, a point a radius.
-func radiusPanel(r db.Retrieval) svgchart.Panel {
+func radiusPanel(r report.Retrieval) svgchart.Panel {
 	var line []svgchart.Point
 	for _, p := range r.Hamming.ByRadius {
 		at := svgchart.Point{X: p.Recall, Y: p.Precision}
@@ -54,7 +54,7 @@ func radiusPanel(r db.Retrieval) svgchart.Panel {
 }
 
 // topPanel draws precision of the first K.
-func topPanel(r db.Retrieval) svgchart.Panel {
+func topPanel(r report.Retrieval) svgchart.Panel {
 	// All figures have the K of a large database, so that they compare at a glance.
 	x := svgchart.Axis{Label: "K", Min: 1, Max: 1000, Log: true}
 	for _, k := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
@@ -74,7 +74,7 @@ func topLine(points []eval.TopPoint) (line []svgchart.Point) {
 }
 
 // chanceCurve is at the precision of a random order, which is the precision of all items.
-func chanceCurve(r db.Retrieval, from, to float64) svgchart.Curve {
+func chanceCurve(r report.Retrieval, from, to float64) svgchart.Curve {
 	y := 0.
 	if n := len(r.Hamming.ByRadius); n > 0 {
 		y = r.Hamming.ByRadius[n-1].Precision
@@ -83,7 +83,7 @@ func chanceCurve(r db.Retrieval, from, to float64) svgchart.Curve {
 }
 
 // direction returns the name of a pair of modalities.
-func direction(r db.Retrieval) string { return shortName(r.From) + " → " + shortName(r.To) }
+func direction(r report.Retrieval) string { return shortName(r.From) + " → " + shortName(r.To) }
 
 // shortName shortens a name that would run into the next panel.
 func shortName(name string) string {

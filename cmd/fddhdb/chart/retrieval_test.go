@@ -5,15 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model/eval"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/db"
 )
 
 // retrievals returns figures of two directions: one with long names, one with a small
 // database and nothing at small radii.
-func retrievals() []db.Retrieval {
+func retrievals() []report.Retrieval {
 	radii := func(first int) (points []eval.RadiusPoint) {
 		for r := range 17 {
 			p := eval.RadiusPoint{Radius: r}
@@ -25,7 +25,7 @@ func retrievals() []db.Retrieval {
 		}
 		return points
 	}
-	return []db.Retrieval{
+	return []report.Retrieval{
 		{
 			From: "image", To: "text",
 			Hamming: eval.Metrics{ByRadius: radii(0),
@@ -40,7 +40,7 @@ func retrievals() []db.Retrieval {
 	}
 }
 
-func drawn(t *testing.T, found []db.Retrieval) []byte {
+func drawn(t *testing.T, found []report.Retrieval) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := WriteRetrieval(&b, found); err != nil {
@@ -76,7 +76,7 @@ func TestPlot(t *testing.T) {
 
 // An evaluation without points gives a frame, not an error.
 func TestPlotOfNothing(t *testing.T) {
-	list, _, _ := clitest.Texts(t, drawn(t, []db.Retrieval{{From: "a", To: "a"}}))
+	list, _, _ := clitest.Texts(t, drawn(t, []report.Retrieval{{From: "a", To: "a"}}))
 	if len(list) == 0 {
 		t.Error("no frame")
 	}

@@ -93,19 +93,21 @@ func encoderCommand(e *env) *cobra.Command {
 		return open(func() error {
 			all, err := v.alterEncoders(input, set, remove, trust)
 			if err == nil && changes {
-				if err = v.c.SetEncoders(v.ctx, all); err == nil {
-					all, err = v.c.Encoders() // in order
-				}
+				err = v.c.Alter(v.ctx, db.Alteration{Encoders: all})
 			}
 			if err != nil {
 				return err
 			}
-			return v.listEncoders(all)
+			schema, err := v.c.Schema() // has them in order
+			if err != nil {
+				return err
+			}
+			return v.listEncoders(schema.Encoders)
 		})
 	})
 }
 
-// alterEncoders returns the encoders of the collection as they are to be, and notes which are trusted.
+// alterEncoders returns the encoders that the collection is to have, not nil, and notes which are trusted.
 func (v *verb) alterEncoders(input string, set []db.Encoder, remove, trust []string) ([]db.Encoder, error) {
 	schema, err := v.c.Schema()
 	if err != nil {
@@ -119,10 +121,7 @@ func (v *verb) alterEncoders(input string, set []db.Encoder, remove, trust []str
 			return nil, err
 		}
 	}
-	all, err := v.c.Encoders()
-	if err != nil {
-		return nil, err
-	}
+	all := append([]db.Encoder{}, schema.Encoders...)
 	of := func(name string) func(db.Encoder) bool {
 		return func(x db.Encoder) bool { return x.Modality == name && string(x.Input) == input }
 	}
@@ -272,14 +271,10 @@ func (o *searching) chooseEncoder(schema db.Schema) (chosen *db.Encoder, err err
 			return nil, err
 		}
 	}
-	all, err := o.c.Encoders()
-	if err != nil {
-		return nil, err
-	}
 	var names []string
-	for i, e := range all {
+	for i, e := range schema.Encoders {
 		if e.Input == input && (o.from == "" || o.from == e.Modality) {
-			chosen = &all[i]
+			chosen = &schema.Encoders[i]
 			names = append(names, e.Modality)
 		}
 	}

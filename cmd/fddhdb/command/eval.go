@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model/eval"
 )
 
@@ -231,7 +232,7 @@ type topJSON struct {
 	Asymmetric float64 `json:"asymmetric"`
 }
 
-func newEvalJSON(found []db.Retrieval, curves bool) map[string]evalJSON {
+func newEvalJSON(found []report.Retrieval, curves bool) map[string]evalJSON {
 	out := map[string]evalJSON{}
 	for _, r := range found {
 		h, a := r.Hamming, r.Asymmetric
@@ -251,7 +252,7 @@ func newEvalJSON(found []db.Retrieval, curves bool) map[string]evalJSON {
 
 // print prints the figures. It warns if items have no labels: they count as irrelevant, so the figures are
 // low even where the codes are good.
-func (o *evaluating) print(found []db.Retrieval) {
+func (o *evaluating) print(found []report.Retrieval) {
 	var rows [][]any
 	var empty []string // directions in which no item can be found
 	unlabelled, of := 0, 0

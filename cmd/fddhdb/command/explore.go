@@ -109,17 +109,18 @@ func (v *verb) storedEncoders() (all []explore.Encoder, err error) {
 		if err != nil {
 			return nil, err
 		}
-		stored, err := c.Encoders()
+		schema, err := c.Schema()
 		if err != nil {
 			return nil, err
 		}
-		for i := range stored {
-			p, err := trusted(v.dir, name, &stored[i])
+		for i := range schema.Encoders {
+			stored := &schema.Encoders[i]
+			p, err := trusted(v.dir, name, stored)
 			if err != nil {
 				v.Warnf("%s", exit.Message(err))
 				continue
 			}
-			all = append(all, explore.Encoder{Program: p, Collection: name, Input: stored[i].Input})
+			all = append(all, explore.Encoder{Program: p, Collection: name, Input: stored.Input})
 		}
 	}
 	return all, nil

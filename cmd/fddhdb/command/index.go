@@ -84,7 +84,7 @@ func indexCommand(e *env) *cobra.Command {
 }
 
 // printIndex prints a new index: what searches find with it.
-func (v *verb) printIndex(x *db.VectorIndex) {
+func (v *verb) printIndex(x *report.VectorIndex) {
 	v.Printf("indexed %s of modality %s of collection %s in %s: %s, %s\n",
 		term.Plural(x.Entries, "vector", "vectors"), x.Modality, v.c.Name(), term.Seconds(x.Seconds["total"]),
 		term.Plural(x.Cells, "cell", "cells"), term.Size(int64(x.Bytes)))

@@ -78,7 +78,7 @@ func modelsCommand(e *env) *cobra.Command {
 				return err
 			}
 			spaces = slices.DeleteFunc(spaces,
-				func(s db.SpaceInfo) bool { return v.given("space") && s.Space != v.space })
+				func(s report.SpaceInfo) bool { return v.given("space") && s.Space != v.space })
 			return list(v, spaces, func() { v.printSpaces(v.c.Name(), spaces, items) })
 		})
 	})
@@ -86,7 +86,7 @@ func modelsCommand(e *env) *cobra.Command {
 
 // printSpaces prints the spaces of a collection of so many items, each followed by its
 // revisions.
-func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
+func (e *env) printSpaces(collection string, spaces []report.SpaceInfo, items int) {
 	if len(spaces) == 0 {
 		e.Printf("collection %s has no model yet: run fddhdb train\n", collection)
 		return
@@ -96,7 +96,7 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 		s := &spaces[i]
 		state := string(s.State)
 		switch {
-		case s.State == db.SpaceBuilding:
+		case s.State == report.SpaceBuilding:
 			state = fmt.Sprintf("building, %d%%", 100*min(s.Built, items)/max(items, 1))
 		case s.Previous:
 			state += ", was active"
@@ -127,7 +127,7 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 }
 
 // printRevisions prints the revisions of a space, each with its largest drift.
-func (e *env) printRevisions(s *db.SpaceInfo) {
+func (e *env) printRevisions(s *report.SpaceInfo) {
 	var rows [][]any
 	for i := range s.Revisions {
 		r := &s.Revisions[i]
@@ -151,7 +151,7 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 }
 
 // revisionTeacher returns the teacher of items without labels.
-func revisionTeacher(s *db.SpaceInfo, r *report.RevisionInfo) string {
+func revisionTeacher(s *report.SpaceInfo, r *report.RevisionInfo) string {
 	switch {
 	case r.Parent == 0 && s.Parent != 0:
 		return "reindex"
@@ -446,7 +446,7 @@ func updateCommand(e *env) *cobra.Command {
 
 // printUpdate prints the new revision, the drift of the data, and the number of items that wait for an
 // update.
-func (e *env) printUpdate(collection string, u *db.Update) {
+func (e *env) printUpdate(collection string, u *report.Update) {
 	if u.Revised {
 		e.Printf("space %d of collection %s is at revision %d now, in %s\n", u.Space, collection, u.Revision,
 			term.Seconds(u.Seconds))

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // printed returns what f prints.
@@ -45,31 +45,31 @@ revision  parent  created           teacher            taught  drift
 
 func TestPrintUpdate(t *testing.T) {
 	for _, c := range []struct {
-		update db.Update
+		update report.Update
 		want   string
 	}{
-		{db.Update{Space: 1, Revision: 3}, `
+		{report.Update{Space: 1, Revision: 3}, `
 space 1 of collection main stays at revision 3
 there is nothing new to learn from
 `},
-		{db.Update{Space: 1, Revision: 4, Items: 1, Labelled: 1, Revised: true, Forgotten: 1, Seconds: .0123}, `
+		{report.Update{Space: 1, Revision: 4, Items: 1, Labelled: 1, Revised: true, Forgotten: 1, Seconds: .0123}, `
 space 1 of collection main is at revision 4 now, in 0.0123 s
 1 labelled item has taught its labels
 1 item that had taught is taken out again: stored anew since, or deleted
 `},
-		{db.Update{Space: 2, Revision: 4, Items: 1300, Labelled: 300, Unlabelled: 1000, Revised: true, Lead: "text", Reason: "it is better", Seconds: 1}, `
+		{report.Update{Space: 2, Revision: 4, Items: 1300, Labelled: 300, Unlabelled: 1000, Revised: true, Lead: "text", Reason: "it is better", Seconds: 1}, `
 space 2 of collection main is at revision 4 now, in 1 s
 300 labelled items have taught their labels
 1,000 items without a known label have taught
 why: it is better
 `},
-		{db.Update{Space: 1, Revision: 3, Skipped: 41, Refused: 40, Lead: "text", Reason: "it is worse"}, `
+		{report.Update{Space: 1, Revision: 3, Skipped: 41, Refused: 40, Lead: "text", Reason: "it is worse"}, `
 space 1 of collection main stays at revision 3
 40 items without a known label are refused, and stay pending
 1 item has taught nothing
 why: it is worse
 `},
-		{db.Update{Space: 1, Revision: 4, Items: 5, Unlabelled: 5, Revised: true, Grown: []string{"a"}, Recoded: 7, NoDirection: []string{"b", "c\n"}, Seconds: 2}, `
+		{report.Update{Space: 1, Revision: 4, Items: 5, Unlabelled: 5, Revised: true, Grown: []string{"a"}, Recoded: 7, NoDirection: []string{"b", "c\n"}, Seconds: 2}, `
 space 1 of collection main is at revision 4 now, in 2 s
 5 items without a known label have taught
 1 label has a direction now: a

@@ -18,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/files"
 )
 
@@ -321,7 +322,7 @@ func (a *answers) end(failed error) error {
 func (a *answers) answer(name queryName, q db.Query) error {
 	q.To, q.Where, q.K, q.After = a.to, a.where.Expr, a.k, a.after
 	q.Rerank, q.MinSimilarity, q.Recall, q.Include = a.order, a.minSimilarity, a.atLeast, a.include.Parts
-	q.Facets, q.FacetLimit = flags.SplitList(a.searching.facets), textform.FacetLimit(a.json)
+	q.Facets = flags.SplitList(a.searching.facets)
 	if a.sheet != nil {
 		q.Include |= sheet.Include
 	}
@@ -341,6 +342,7 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	if err != nil {
 		return err
 	}
+	textform.CutFacets(r, a.json)
 	if a.sheet != nil {
 		if err := a.sheet.Add(a.ctx, a.title(name), q.Key, r.Hits); err != nil {
 			return err
@@ -369,7 +371,7 @@ func (a *answers) answer(name queryName, q db.Query) error {
 }
 
 // ask asks the database.
-func (o *searching) ask(q db.Query) (*db.Result, *db.Explain, error) {
+func (o *searching) ask(q db.Query) (*db.Result, *report.Explain, error) {
 	radius := -1
 	if o.given("radius") {
 		radius = o.radius
@@ -516,7 +518,7 @@ func (o *searching) title(name queryName) string {
 }
 
 // print prints an answer for people.
-func (a *answers) print(name queryName, r *db.Result, explain *db.Explain) {
+func (a *answers) print(name queryName, r *db.Result, explain *report.Explain) {
 	if a.any {
 		a.Printf("\n")
 	}
@@ -544,7 +546,7 @@ func (a *answers) print(name queryName, r *db.Result, explain *db.Explain) {
 }
 
 // printExplain prints how a search was done. --json has all figures.
-func (o *searching) printExplain(x *db.Explain) {
+func (o *searching) printExplain(x *report.Explain) {
 	if len(x.ScannedFields) > 0 {
 		o.Printf("filter without an index of %s: their values are read from the items\n",
 			strings.Join(x.ScannedFields, ", "))

@@ -60,19 +60,16 @@ func (h shellHost) PrintSchemas(names []string, json bool) error {
 		if err != nil {
 			return err
 		}
-		encoders, err := c.Encoders()
-		if err != nil {
-			return err
-		}
 		if json {
 			form := jsonform.NewSchema(name, schema)
-			form.Encoders = encoders
+			form.Encoders = schema.Encoders
 			if err := h.env.PrintJSON(form); err != nil {
 				return err
 			}
 			continue
 		}
 		h.env.Printf("%s\n", initLine(name, schema))
+		encoders := schema.Encoders
 		for i := range encoders {
 			trusted, err := encoder.Trusts(h.Dir(), encoders[i].Command)
 			if err != nil {

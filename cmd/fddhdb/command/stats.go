@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 func statsCommand(e *env) *cobra.Command {
@@ -140,7 +140,7 @@ func (v *verb) printCollection(c jsonform.Collection) error {
 
 func driftText(modality string, x float64) string {
 	text := fmt.Sprintf("%.3f", x)
-	if (db.Drift{modality: x}).TrainAgain() {
+	if (report.Drift{modality: x}).TrainAgain() {
 		text += ": train again"
 	}
 	return text

@@ -13,7 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
 )
@@ -126,7 +126,7 @@ func trainError(err error) error {
 }
 
 // printTraining prints what was done, how good it is, and what comes next. --json has the rest.
-func (v *verb) printTraining(t *db.Training) {
+func (v *verb) printTraining(t *report.Training) {
 	what := "items without labels"
 	if !t.Method.LabelFree() {
 		what = "labelled items with " + term.Plural(t.Labels, "label", "labels")

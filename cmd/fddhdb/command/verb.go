@@ -172,7 +172,7 @@ func (v *verb) on(f func() error) func(*db.DB) error {
 			if v.space == 0 {
 				return exit.Usagef("--space 0: spaces are numbered from 1; without the flag it is the active one")
 			}
-			in, err := v.c.InSpace(v.space)
+			in, err := v.c.InSpace(v.space, 0)
 			switch { // a space that is being built has no codes to read yet, but is there
 			case errors.Is(err, db.ErrNotFound):
 				return exit.Usagef("--space %d: %s", v.space, exit.Reason(err.Error()))

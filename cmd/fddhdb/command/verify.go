@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 func verifyCommand(e *env) *cobra.Command {
@@ -56,8 +57,8 @@ func verifyCommand(e *env) *cobra.Command {
 		}
 		list := findings{verb: v}
 		opt := db.VerifyOptions{Deep: deep, Progress: v.Progress().Report}
-		found := func(f db.Finding) error { return list.add(f.String(), f) }
-		var r *db.Verification
+		found := func(f report.Finding) error { return list.add(f.String(), f) }
+		var r *report.Verification
 		if d != nil {
 			r, err = d.Verify(v.ctx, opt, found)
 		} else { // even if it is too damaged to be opened
@@ -188,11 +189,11 @@ func repairCommand(e *env) *cobra.Command {
 			return err
 		}
 		list := findings{verb: v}
-		var r *db.Repairing
+		var r *report.Repairing
 		err := v.whileClosed(v.dir, func() (err error) {
 			r, err = db.Repair(v.ctx, v.dir, nil,
 				db.RepairOptions{Shallow: !deep, DryRun: dryRun, Progress: v.Progress().Report},
-				func(f db.Finding) error { return list.add(f.String(), f) })
+				func(f report.Finding) error { return list.add(f.String(), f) })
 			return err
 		})
 		if err != nil {

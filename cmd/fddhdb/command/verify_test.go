@@ -8,15 +8,15 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 type verified struct {
-	OK       bool         `json:"ok"`
-	Findings []db.Finding `json:"findings"`
-	Items    int          `json:"items"`
-	Records  int          `json:"records"`
-	Checked  int          `json:"codes_checked"`
+	OK       bool             `json:"ok"`
+	Findings []report.Finding `json:"findings"`
+	Items    int              `json:"items"`
+	Records  int              `json:"records"`
+	Checked  int              `json:"codes_checked"`
 }
 
 func TestVerify(t *testing.T) {
@@ -88,10 +88,10 @@ func TestCompactAgain(t *testing.T) {
 }
 
 type repaired struct {
-	OK       bool         `json:"ok"`
-	Findings []db.Finding `json:"findings"`
-	Items    int          `json:"items"`
-	Damaged  string       `json:"damaged"`
+	OK       bool             `json:"ok"`
+	Findings []report.Finding `json:"findings"`
+	Items    int              `json:"items"`
+	Damaged  string           `json:"damaged"`
 }
 
 // A sound database is not changed. One without its manifest is repaired, and finds the

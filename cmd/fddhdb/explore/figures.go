@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // databaseForm is everything that the page must know before a search. It costs nothing.
@@ -37,12 +38,12 @@ type collectionForm struct {
 
 // spaceForm has the names of the verb models.
 type spaceForm struct {
-	Space    db.Space      `json:"space"`
-	State    db.SpaceState `json:"state"`
-	Bits     int           `json:"bits"`
-	Revision uint32        `json:"revision"`
-	Items    int           `json:"items"`
-	Codes    int           `json:"distinct_codes"`
+	Space    db.Space          `json:"space"`
+	State    report.SpaceState `json:"state"`
+	Bits     int               `json:"bits"`
+	Revision uint32            `json:"revision"`
+	Items    int               `json:"items"`
+	Codes    int               `json:"distinct_codes"`
 }
 
 func (s *Server) database(ctx context.Context, v url.Values) (any, error) {
@@ -96,7 +97,7 @@ func (s *Server) collectionForm(ctx context.Context, name string) (*collectionFo
 			Space: sp.Space, State: sp.State, Bits: sp.Bits,
 			Revision: sp.Revision, Items: sp.Items, Codes: sp.Codes,
 		})
-		if sp.State == db.SpaceActive {
+		if sp.State == report.SpaceActive {
 			out.Space, out.Trained = sp.Space, true
 		}
 	}
@@ -151,10 +152,10 @@ func (s *Server) models(ctx context.Context, v url.Values) (any, error) {
 		return nil, err
 	}
 	if spaces == nil {
-		spaces = []db.SpaceInfo{}
+		spaces = []report.SpaceInfo{}
 	}
 	return struct {
-		Spaces []db.SpaceInfo `json:"spaces"`
+		Spaces []report.SpaceInfo `json:"spaces"`
 	}{spaces}, nil
 }
 
@@ -204,11 +205,15 @@ func (s *Server) facetsOfAnswer(ctx context.Context, v url.Values, by []string, 
 	if err != nil {
 		return nil, err
 	}
-	dq.Facets, dq.FacetLimit = by, limit
+	dq.Facets = by
 	return s.compute(ctx, func() (any, error) {
 		r, _, err := find(ctx, c, dq, q)
 		if err != nil {
 			return nil, err
+		}
+		for i := range r.Facets {
+			f := &r.Facets[i]
+			f.Counts = f.Counts[:min(limit, len(f.Counts))]
 		}
 		return facetsForm{Facets: r.Facets}, nil
 	})

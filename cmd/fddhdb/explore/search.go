@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // at returns the collection of a request, in its space.
@@ -32,7 +33,7 @@ func (s *Server) in(from interface {
 	if err != nil || p.space == 0 {
 		return c, err
 	}
-	return c.InSpace(p.space)
+	return c.InSpace(p.space, 0)
 }
 
 // searchForm is the answer to a search: that of the verb, and what the page shows
@@ -217,7 +218,7 @@ func modalityOf(c *db.Collection, name string) (db.Modality, error) {
 }
 
 // find answers a query.
-func find(ctx context.Context, c *db.Collection, dq db.Query, q *query) (*db.Result, *db.Explain, error) {
+func find(ctx context.Context, c *db.Collection, dq db.Query, q *query) (*db.Result, *report.Explain, error) {
 	if q.explain {
 		explain, r, err := c.Explain(ctx, dq, q.radius)
 		return r, explain, err
@@ -274,10 +275,10 @@ const maxBits = 4096 // of any code
 // planForm tells how one kind of search is done: its Explain has the plan and the
 // predicted times of other plans.
 type planForm struct {
-	Op      string      `json:"op"` // knn or radius, as in bench
-	K       int         `json:"k,omitempty"`
-	Radius  *int        `json:"radius,omitempty"`
-	Explain *db.Explain `json:"explain"`
+	Op      string          `json:"op"` // knn or radius, as in bench
+	K       int             `json:"k,omitempty"`
+	Radius  *int            `json:"radius,omitempty"`
+	Explain *report.Explain `json:"explain"`
 }
 
 // plans runs searches of several kinds for one query, by default the first item, and

@@ -45,7 +45,7 @@ func scan(t *testing.T, d *db.DB, collection string, space db.Space, where strin
 	t.Helper()
 	c, err := d.Collection(collection)
 	check(t, err)
-	c, err = c.InSpace(space)
+	c, err = c.InSpace(space, 0)
 	check(t, err)
 	distances := map[string]int{}
 	for it, err := range c.Items(context.Background(), where) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // The first request returns the contents of the database, and an item has the form of
@@ -49,11 +50,11 @@ func TestForms(t *testing.T) {
 		all.Collections) != 3 || all.Collections[1].Bits != 32 {
 		t.Errorf("%+v", all)
 	}
-	if models := get[struct{ Spaces []db.SpaceInfo }](t, s, "/api/models"); len(models.Spaces) != 2 ||
+	if models := get[struct{ Spaces []report.SpaceInfo }](t, s, "/api/models"); len(models.Spaces) != 2 ||
 		models.Spaces[0].Training == nil {
 		t.Errorf("%+v", models)
 	}
-	if models := get[struct{ Spaces []db.SpaceInfo }](t, s,
+	if models := get[struct{ Spaces []report.SpaceInfo }](t, s,
 		"/api/models?collection=empty"); models.Spaces == nil || len(models.Spaces) > 0 {
 		t.Errorf("%+v", models)
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A Search is the answer to one query.
@@ -18,7 +19,7 @@ type Search struct {
 	// Approximate says that items may be missing, by the recall that an index of vectors has.
 	Approximate bool `json:"approximate,omitempty"`
 
-	Explain *db.Explain `json:"explain,omitempty"`
+	Explain *report.Explain `json:"explain,omitempty"`
 }
 
 // A Hit is one item of an answer.
@@ -33,7 +34,7 @@ type Hit struct {
 
 // NewSearch returns the form of an answer, which it aliases. radius says that the
 // search was within a radius and so has a total. explain may be nil.
-func NewSearch(query any, r *db.Result, radius bool, explain *db.Explain) Search {
+func NewSearch(query any, r *db.Result, radius bool, explain *report.Explain) Search {
 	out := Search{Query: query, Hits: []Hit{}, Facets: r.Facets, Approximate: r.Approximate, Explain: explain}
 	if r.Next != "" {
 		out.Next = &r.Next

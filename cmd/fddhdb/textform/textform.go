@@ -177,12 +177,16 @@ func FieldCells(fields []db.Field, it *db.Item) (cells []any) {
 // FacetColumns are the columns of FacetRows.
 var FacetColumns = []term.Column{term.Left("facet"), term.Left("value"), term.Right("items")}
 
-// FacetLimit returns how many values of a facet search prints: those of a table are for people.
-func FacetLimit(json bool) int {
+// CutFacets leaves the first counts of each facet: 1,000, or the 10 of a table, which is for people.
+func CutFacets(r *db.Result, json bool) {
+	limit := 10
 	if json {
-		return 1000
+		limit = 1000
 	}
-	return 10
+	for i := range r.Facets {
+		f := &r.Facets[i]
+		f.Counts = f.Counts[:min(limit, len(f.Counts))]
+	}
 }
 
 // FacetRows returns a row for each count of an answer.

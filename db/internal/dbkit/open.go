@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
@@ -104,7 +105,7 @@ func MustStats(t testing.TB, d *db.DB) *db.Stats {
 func Second[T any](_ T, err error) error { return err }
 
 // MustTrain trains, and makes the new space the active one.
-func MustTrain(t testing.TB, c *db.Collection, opt db.TrainOptions) *db.Training {
+func MustTrain(t testing.TB, c *db.Collection, opt db.TrainOptions) *report.Training {
 	t.Helper()
 	opt.Activate = true
 	tr, err := c.Train(ctx, opt)
@@ -115,7 +116,7 @@ func MustTrain(t testing.TB, c *db.Collection, opt db.TrainOptions) *db.Training
 }
 
 // MustUpdate lets a space learn from what has come since.
-func MustUpdate(t testing.TB, c *db.Collection, opt db.UpdateOptions) *db.Update {
+func MustUpdate(t testing.TB, c *db.Collection, opt db.UpdateOptions) *report.Update {
 	t.Helper()
 	u, err := c.Update(ctx, opt)
 	if err != nil {
@@ -133,10 +134,10 @@ func TinyTraining(seed uint64) db.TrainOptions {
 }
 
 // Findings verifies a database.
-func Findings(t testing.TB, d *db.DB, opt db.VerifyOptions) ([]db.Finding, *db.Verification) {
+func Findings(t testing.TB, d *db.DB, opt db.VerifyOptions) ([]report.Finding, *report.Verification) {
 	t.Helper()
-	var all []db.Finding
-	v, err := d.Verify(ctx, opt, func(f db.Finding) error {
+	var all []report.Finding
+	v, err := d.Verify(ctx, opt, func(f report.Finding) error {
 		all = append(all, f)
 		return nil
 	})
@@ -150,7 +151,7 @@ func Findings(t testing.TB, d *db.DB, opt db.VerifyOptions) ([]db.Finding, *db.V
 }
 
 // CheckSound fails where verification finds anything, by either way.
-func CheckSound(t testing.TB, d *db.DB, when string) *db.Verification {
+func CheckSound(t testing.TB, d *db.DB, when string) *report.Verification {
 	t.Helper()
 	all, _ := Findings(t, d, db.VerifyOptions{})
 	deep, v := Findings(t, d, db.VerifyOptions{Deep: true})

@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// Timings are the durations of the parts of a search, for db.Explain. The methods of a nil *Timings do
+// Timings are the durations of the parts of a search, for report.Explain. The methods of a nil *Timings do
 // nothing and do not read the clock, so other searches pay nothing.
 type Timings struct {
 	Encode  time.Duration // from the query to its code

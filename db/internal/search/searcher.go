@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -35,8 +34,6 @@ type Query struct {
 	Code   []byte    // bits/8 bytes; nil: none is given
 
 	ExcludeSelf bool   // leave the item of Key out; an error without Key
-	Space       uint32 // number of the space; 0: the space that the view is seen in
-	Revision    uint32 // of the space; its projections encode the query; 0: the present one
 	Where       string // filter expression; "": no filter
 	Args        []any  // values of the placeholders in Where
 
@@ -195,10 +192,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	}
 	// The order of these steps matters: point sets the code set and the row that exclude removes; a cursor is
 	// compared with a fingerprint of the point.
-	cv, err := q.in(v, cv)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	s := &Searcher{tools: tools, V: v, Cv: cv, q: q, self: noRow, plan: q.Plan, radius: -1}
 	if s.filter, err = filterOf(ctx, cv, v.Snap, q.To, q.Where, q.Args); err != nil {
 		return nil, err
@@ -590,27 +584,6 @@ func (s *Searcher) Project(t int, x model.Vector) (*Point, error) {
 	return p, nil
 }
 
-// in returns the collection in the query's space, with the projections of the query's revision.
-func (q *Query) in(v *state.View, cv *state.CollectionView) (*state.CollectionView, error) {
-	cv, err := cv.InSpace(q.Space)
-	switch {
-	case err != nil:
-		return nil, err
-	case q.Revision == 0 || cv.Space != nil && q.Revision == cv.Space.Revision:
-		return cv, nil
-	case cv.Space == nil || cv.Space.Learned == nil:
-		return nil, fault.NotFound("revision %d of collection %q, which has no model", q.Revision, cv.Name)
-	}
-	kept := func(d *spaces.RevisionDescriptor) bool { return d.Revision == q.Revision }
-	if q.Revision != 1 && !slices.ContainsFunc(cv.Revisions, kept) {
-		return nil, fault.NotFound("revision %d of space %d of collection %q: the present one is %d",
-			q.Revision, cv.Space.ID, cv.Name, cv.Space.Revision)
-	}
-	in := *cv
-	in.Space, err = cv.Space.Earlier(v.Snap, cv.ID, q.Revision)
-	return &in, err
-}
-
 // vector returns the vector that the query starts from, in the form of its modality.
 func (q *Query) vector(m *record.Modality) (model.Vector, error) {
 	if q.Sparse {
@@ -622,9 +595,6 @@ func (q *Query) vector(m *record.Modality) (model.Vector, error) {
 // Encode returns the code that New would search for, bits/8 bytes, and its projection, nil for a query by
 // code. The caller may read both. Encode does not search.
 func Encode(v *state.View, cv *state.CollectionView, q Query) (code []byte, z []float64, err error) {
-	if cv, err = q.in(v, cv); err != nil {
-		return nil, nil, err
-	}
 	if err := q.checkStart(); err != nil {
 		return nil, nil, err
 	}

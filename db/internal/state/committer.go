@@ -58,7 +58,7 @@ type Committer struct {
 	inFlight      sync.WaitGroup      // counts the commits that finishAll has not finished
 	inFlightBytes atomic.Int64        // their bytes, before their sync
 	finished      chan struct{}       // finishAll closes it when the committer has ended
-	Figures       commitFigures       // for db.Activity; any goroutine may read them
+	Figures       commitFigures       // for report.Activity; any goroutine may read them
 
 	tablesUntil atomic.Int64 // time in nanoseconds until which more tables may arrive, see settle
 

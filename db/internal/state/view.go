@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
 // A View is one immutable state of the whole database: memory and a snapshot of the store, taken by the
@@ -123,6 +124,29 @@ func (cv *CollectionView) InSpace(id uint32) (*CollectionView, error) {
 	}
 	in := *cv
 	in.SpaceView = *sp
+	return &in, nil
+}
+
+// InRevision returns a copy of cv that encodes by the projections of a kept revision of its space. 0 keeps
+// the present ones. A revision that is not kept is an ErrNotFound.
+func (cv *CollectionView) InRevision(r pebble.Reader, revision uint32) (*CollectionView, error) {
+	switch {
+	case revision == 0 || cv.Space != nil && revision == cv.Space.Revision:
+		return cv, nil
+	case cv.Space == nil || cv.Space.Learned == nil:
+		return nil, fault.NotFound("revision %d of collection %q, which has no model", revision, cv.Name)
+	}
+	kept := func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision }
+	if revision != 1 && !slices.ContainsFunc(cv.Revisions, kept) {
+		return nil, fault.NotFound("revision %d of space %d of collection %q: the present one is %d",
+			revision, cv.Space.ID, cv.Name, cv.Space.Revision)
+	}
+	earlier, err := cv.Space.Earlier(r, cv.ID, revision)
+	if err != nil {
+		return nil, err
+	}
+	in := *cv
+	in.Space = earlier
 	return &in, nil
 }
 

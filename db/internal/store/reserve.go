@@ -53,7 +53,7 @@ type Reserve struct {
 
 	signals *signal.Sender // reports that the disk is full, and no longer full; nil: no events
 
-	// Results of the last check, for db.Activity, which must not wait for the disk.
+	// Results of the last check, for report.Activity, which must not wait for the disk.
 	Full  atomic.Bool  // a write was refused, and since then no write that takes space was admitted
 	Found atomic.Int64 // free on the disk
 	Left  atomic.Int64 // to be kept free

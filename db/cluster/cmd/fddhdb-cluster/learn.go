@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
@@ -96,7 +97,7 @@ func (e *env) printSpace(ctx context.Context, coll *cluster.Collection, made db.
 	e.Printf("%sspace %d of collection %s: codes of %d bits, of %s; it is %s\n", what, s.Space, coll.Name(),
 		s.Bits, term.Plural(s.Items, "item", "items"),
 		strings.Replace(string(s.State), "standby", "standing by", 1))
-	if s.State != db.SpaceActive {
+	if s.State != report.SpaceActive {
 		e.Printf("fddhdb-cluster activate %s %d makes it the one that searches use\n", coll.Name(), s.Space)
 	}
 	return nil

@@ -27,6 +27,7 @@ type searchOptions struct {
 	include            flags.Include
 	where              whereFlag
 	q                  db.Query
+	space              db.Space
 }
 
 func searchCommand(e *env) *cobra.Command {
@@ -84,7 +85,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none or asymmetric")
 	f.BoolVar(&o.q.ExcludeSelf, "exclude-self", false, "leave the item of --key out of the hits")
 	f.StringVar(&o.q.After, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
-	f.Uint32Var((*uint32)(&o.q.Space), "space", 0,
+	f.Uint32Var((*uint32)(&o.space), "space", 0,
 		"search by the codes of space `N` (default: the active one)")
 	o.where.register(cmd)
 	f.Var(&o.include, "include",
@@ -133,9 +134,7 @@ func (o *searchOptions) check(hasK, json bool) error {
 		}
 	}
 	o.q.Key, o.q.Where, o.q.Include = o.key, o.where.Expr, o.include.Parts
-	if o.facets != "" {
-		o.q.Facets, o.q.FacetLimit = flags.SplitList(o.facets), textform.FacetLimit(json)
-	}
+	o.q.Facets = flags.SplitList(o.facets)
 	return nil
 }
 
@@ -167,7 +166,7 @@ func (o *searchOptions) run(e *env, cmd *cobra.Command, coll *cluster.Collection
 		}
 		o.q.Vector, o.q.Sparse = v.Vector, v.Sparse
 	}
-	q := cluster.Query{Query: o.q, AllowPartial: o.partial}
+	q := cluster.Query{Query: o.q, Space: o.space, AllowPartial: o.partial}
 	var r *cluster.Result
 	var err error
 	if o.hasRadius {
@@ -178,6 +177,7 @@ func (o *searchOptions) run(e *env, cmd *cobra.Command, coll *cluster.Collection
 	if err != nil {
 		return o.where.wrap(err)
 	}
+	textform.CutFacets(&r.Result, e.json)
 	if len(r.Missing) > 0 {
 		e.warnf("without %s, of which no node answers", shards(r.Missing))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/db/shard"
 )
 
@@ -260,8 +261,8 @@ func built(ctx context.Context, c *db.Collection, space db.Space) error {
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(infos, func(i db.SpaceInfo) bool { return i.Space == space })
-		if i < 0 || infos[i].State != db.SpaceBuilding {
+		i := slices.IndexFunc(infos, func(i report.SpaceInfo) bool { return i.Space == space })
+		if i < 0 || infos[i].State != report.SpaceBuilding {
 			return nil
 		}
 		if infos[i].Built != last {

@@ -2,7 +2,7 @@
 //
 // A collection is divided into shards by the hash of the key (package db/shard), and each shard is a separate
 // database with the same model. A client asks each shard for its first K hits with a cursor behind each
-// (db.Query.Cursors), and Page merges them. The page ends behind some hit of each shard; its Cursor over
+// (db.IncludeCursor), and Page merges them. The page ends behind some hit of each shard; its Cursor over
 // shards says which. The next page asks each shard to continue at its part of the cursor.
 //
 //	page, at, err := merge.Page(answers, merge.Cursor{}, merge.Want{K: 10})

@@ -73,9 +73,9 @@ func pageFacets(hits []db.Hit, answers []*db.Result, w Want) ([]db.Facets, error
 					parts[i] = &a.Facets[f]
 				}
 			}
-			sum, err = Facets(parts, w.FacetLimit)
+			sum, err = Facets(parts, 0)
 		} else {
-			sum, err = hitFacets(hits, answers[first].Facets[f].By, w.FacetLimit)
+			sum, err = hitFacets(hits, answers[first].Facets[f].By)
 		}
 		if err != nil {
 			return nil, err
@@ -88,7 +88,7 @@ func pageFacets(hits []db.Hit, answers []*db.Result, w Want) ([]db.Facets, error
 // hitFacets counts hits as db.Query.Facets does: by label, or by the field of that name, in double quotes if
 // it is label. The hits must have their items with labels and fields, otherwise that is a db.ErrInvalid. An
 // unknown field looks like a field that no item has.
-func hitFacets(hits []db.Hit, by string, limit int) (*db.Facets, error) {
+func hitFacets(hits []db.Hit, by string) (*db.Facets, error) {
 	sum := tally{items: map[any]int{}}
 	out := &db.Facets{By: by, Items: len(hits)}
 	byLabel, field := strings.EqualFold(by, "label"), unquoted(by)
@@ -114,7 +114,7 @@ func hitFacets(hits []db.Hit, by string, limit int) (*db.Facets, error) {
 			out.Missing++
 		}
 	}
-	return sum.into(out, limit)
+	return sum.into(out, 0)
 }
 
 // unquoted returns a name without the double quotes around it, if it has both.

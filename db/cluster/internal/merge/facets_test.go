@@ -54,35 +54,30 @@ func TestFacetsOfAnswers(t *testing.T) {
 	c := collections()[0].cut(t, 400, 4)
 	x := pairs(1, 0, 77)[0].Vectors["image"]
 	for _, radius := range []int{-1, 0, 6, 16} {
-		for _, limit := range []int{0, 2} {
-			// All of these have the same first hits: without a score no page ends in a tie of one database
-			// alone.
-			q := db.Query{From: "image", Vector: x, K: 37, Facets: facetNames, Where: "year >= 2001"}
-			q.FacetLimit = limit
-			want, err := first(c.one, q, radius)
-			if err != nil {
+		// All of these have the same first hits: without a score no page ends in a tie of one database alone.
+		q := db.Query{From: "image", Vector: x, K: 37, Facets: facetNames, Where: "year >= 2001"}
+		want, err := first(c.one, q, radius)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Include = db.IncludeLabels | db.IncludeFields
+		w := merge.Want{K: q.K, Within: radius >= 0}
+		got, at, err := c.page(t, q, radius, merge.Cursor{}, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if radius < 0 && fmt.Sprint(keys(want.Hits)) != fmt.Sprint(keys(got.Hits)) {
+			t.Fatal("the page ends in a tie: choose another query")
+		}
+		if d := cmp.Diff(want.Facets, got.Facets); d != "" {
+			t.Errorf("within %d (-want +got):\n%s", radius, d)
+		}
+		for radius >= 0 && !at.Done() { // on each page, also when shards have ended
+			if got, at, err = c.page(t, q, radius, at, w); err != nil {
 				t.Fatal(err)
 			}
-			q.FacetLimit = 0
-			q.Include = db.IncludeLabels | db.IncludeFields
-			w := merge.Want{K: q.K, Within: radius >= 0, FacetLimit: limit}
-			got, at, err := c.page(t, q, radius, merge.Cursor{}, w)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if radius < 0 && fmt.Sprint(keys(want.Hits)) != fmt.Sprint(keys(got.Hits)) {
-				t.Fatal("the page ends in a tie: choose another query")
-			}
-			if d := cmp.Diff(want.Facets, got.Facets); d != "" {
-				t.Errorf("within %d, limit %d (-want +got):\n%s", radius, limit, d)
-			}
-			for radius >= 0 && !at.Done() { // on each page, also when shards have ended
-				if got, at, err = c.page(t, q, radius, at, w); err != nil {
-					t.Fatal(err)
-				}
-				if d := cmp.Diff(want.Facets, got.Facets); d != "" || got.Total != want.Total {
-					t.Errorf("within %d, limit %d, later (-want +got):\n%s", radius, limit, d)
-				}
+			if d := cmp.Diff(want.Facets, got.Facets); d != "" || got.Total != want.Total {
+				t.Errorf("within %d, later (-want +got):\n%s", radius, d)
 			}
 		}
 	}

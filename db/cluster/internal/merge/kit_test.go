@@ -149,7 +149,7 @@ func (c *cut) ask(t testing.TB, q db.Query, radius int, from merge.Cursor, k int
 	answers := make([]*db.Result, len(c.shards))
 	for i, s := range c.shards {
 		own := c.forShard(t, q, i)
-		own.K, own.Cursors, own.After = k, true, from.After(i)
+		own.K, own.Include, own.After = k, own.Include|db.IncludeCursor, from.After(i)
 		if b, ok := from.Basis(); ok && own.Rerank == db.RerankAuto {
 			own.Rerank = b.Rerank
 		}

@@ -19,15 +19,13 @@ type Want struct {
 	// Within says that the answers are of a search by radius (db.Runs.First): their facets count all items
 	// within it, and are added up. Otherwise facets are counted from the hits of the page.
 	Within bool
-
-	FacetLimit int // counts of each facet, as db.Query.FacetLimit; 0 is all
 }
 
 // Page returns the first w.K hits after the cursor, of all shards, and the cursor behind them. The zero
 // Cursor is the start. answers has one answer for each shard, always in the order of the shard numbers. Page
 // changes nothing in answers; the page shares the items of hits.
 //
-//   - Ask each shard for w.K hits, with Query.Cursors and with After = from.After(shard). If a shard was
+//   - Ask each shard for w.K hits, with IncludeCursor and with After = from.After(shard). If a shard was
 //     asked for fewer and has more, the page ends behind the last hit that it gave: its next hit may be the
 //     next of all.
 //   - The answer of a silent shard is nil. The shard keeps its place in the cursor, so its hits come with
@@ -121,7 +119,7 @@ func take(page *db.Result, answers []*db.Result, from Cursor, order order, k int
 	for _, left := range h.heap { // the page may end between two of their hits
 		p := &places[left.shard]
 		if len(left.hits) < len(answers[left.shard].Hits) && p.after == "" {
-			return nil, fault.Invalid("shard %d: its hits have no cursors: ask with Query.Cursors",
+			return nil, fault.Invalid("shard %d: its hits have no cursors: ask with IncludeCursor",
 				left.shard)
 		}
 	}

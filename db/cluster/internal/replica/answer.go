@@ -82,14 +82,12 @@ func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer
 	if q.Query != nil {
 		query = q.Query.Query()
 		query.After = cmp.Or(q.After, query.After)
+		if c, err = c.InSpace(q.Query.Space, q.Query.Revision); err != nil {
+			return err
+		}
 	}
 	switch q.Verb {
 	case wire.Get:
-		if query.Space != db.ActiveSpace { // with the item's code in that space
-			if c, err = c.InSpace(query.Space); err != nil {
-				return err
-			}
-		}
 		it, err := c.Get(ctx, q.Key)
 		a.Item = wire.ItemOf(it)
 		return err

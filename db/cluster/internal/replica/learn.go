@@ -115,7 +115,7 @@ func (r *Replica) Model(ctx context.Context, collection string, space db.Space, 
 	if err != nil {
 		return nil, err
 	}
-	if c, err = c.InSpace(space); err != nil {
+	if c, err = c.InSpace(space, 0); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer

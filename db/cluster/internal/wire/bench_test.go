@@ -11,9 +11,10 @@ import (
 
 // four returns what a search of 4 shards on one node asks and is answered.
 func four(dims int) (*wire.Request, *wire.Answer) {
-	query := wire.QueryOf(db.Query{Code: []byte("01234567"), K: 10, Cursors: true})
+	query := wire.QueryOf(db.Query{Code: []byte("01234567"), K: 10, Include: db.IncludeCursor})
 	if dims > 0 {
-		query = wire.QueryOf(db.Query{From: "image", Vector: make([]float32, dims), K: 10, Cursors: true})
+		query = wire.QueryOf(db.Query{From: "image", Vector: make([]float32, dims), K: 10,
+			Include: db.IncludeCursor})
 	}
 	var requests []*wire.Request
 	a := &wire.Answer{}

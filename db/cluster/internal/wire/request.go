@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A Request asks a node about one of its shards. Its verb determines the fields in use.
@@ -88,7 +89,7 @@ type About struct {
 type Space struct {
 	_        struct{} `cbor:",toarray"`
 	Space    db.Space
-	State    db.SpaceState
+	State    report.SpaceState
 	Bits     int
 	Revision uint32
 	Items    int
@@ -200,7 +201,6 @@ type Query struct {
 	Key           string
 	Code          []byte
 	ExcludeSelf   bool
-	Space         db.Space
 	Where         string
 	Args          []any
 	K             int
@@ -208,23 +208,23 @@ type Query struct {
 	After         string
 	MinSimilarity float32
 	Recall        float64
-	Cursors       bool
 	Include       db.Include
 	Facets        []string
-	FacetLimit    int
 	Plan          db.Plan
-	Revision      uint32
+
+	Space    db.Space // that the query is asked in, and its revision; see db.Collection.InSpace
+	Revision uint32
 }
 
-// QueryOf returns the form of a query in messages. It copies slices that the caller may change later.
+// QueryOf returns the form of a query of the active space in messages. It copies slices that the caller may
+// change later.
 func QueryOf(q db.Query) *Query {
 	w := &Query{
 		From: q.From, To: q.To, Vector: slices.Clone(q.Vector), Key: q.Key, Code: slices.Clone(q.Code),
-		ExcludeSelf: q.ExcludeSelf, Space: q.Space,
-		Where: q.Where, Args: slices.Clone(q.Args), K: q.K, Rerank: q.Rerank, After: q.After,
+		ExcludeSelf: q.ExcludeSelf, Where: q.Where, Args: slices.Clone(q.Args), K: q.K,
+		Rerank: q.Rerank, After: q.After,
 		MinSimilarity: q.MinSimilarity,
-		Recall:        q.Recall, Cursors: q.Cursors, Include: q.Include, Facets: slices.Clone(q.Facets),
-		FacetLimit: q.FacetLimit, Plan: q.Plan, Revision: q.Revision,
+		Recall:        q.Recall, Include: q.Include, Facets: slices.Clone(q.Facets), Plan: q.Plan,
 	}
 	if q.Sparse != nil {
 		w.Sparse = &sparse{Index: slices.Clone(q.Sparse.Index), Value: slices.Clone(q.Sparse.Value)}
@@ -236,12 +236,9 @@ func QueryOf(q db.Query) *Query {
 func (w *Query) Query() db.Query {
 	q := db.Query{
 		From: w.From, To: w.To, Vector: w.Vector, Key: w.Key, Code: w.Code, ExcludeSelf: w.ExcludeSelf,
-		Space: w.Space,
 		Where: w.Where, Args: w.Args, K: w.K, Rerank: w.Rerank, After: w.After,
 		MinSimilarity: w.MinSimilarity,
-		Recall:        w.Recall, Cursors: w.Cursors, Include: w.Include, Facets: w.Facets,
-		FacetLimit: w.FacetLimit,
-		Plan:       w.Plan, Revision: w.Revision,
+		Recall:        w.Recall, Include: w.Include, Facets: w.Facets, Plan: w.Plan,
 	}
 	if w.Sparse != nil {
 		q.Sparse = &db.Sparse{Index: w.Sparse.Index, Value: w.Sparse.Value}

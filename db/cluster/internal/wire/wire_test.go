@@ -97,9 +97,8 @@ func TestQueriesTravel(t *testing.T) {
 		Where: "year IN (?) AND at < ? AND name = ? AND p > ?",
 		Args:  []any{[]any{int64(1), int64(2)}, time.Date(2020, 1, 2, 3, 4, 5, 6000, time.UTC), "x", 2.0},
 		Key:   "k", K: 7, Rerank: db.RerankAsymmetric, After: "c", MinSimilarity: .25, Recall: .9,
-		Cursors: true,
-		Include: db.IncludeLabels | db.IncludeVectors, Facets: []string{"label"}, FacetLimit: 3,
-		Plan: db.PlanScan, ExcludeSelf: true, Space: 4, Revision: 6,
+		Include: db.IncludeLabels | db.IncludeVectors, Facets: []string{"label"},
+		Plan: db.PlanScan, ExcludeSelf: true,
 	}
 	for i, v := 0, reflect.ValueOf(*q); i < v.NumField(); i++ { // what is new there has to be in both
 		if v.Field(i).IsZero() {
