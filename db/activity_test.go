@@ -72,6 +72,7 @@ func TestLatencies(t *testing.T) {
 
 // What is counted is what was done.
 func TestActivity(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(60, synth.Config{})
 	putAll(t, c, items[:50]) // one batch
@@ -332,6 +333,7 @@ func TestTracer(t *testing.T) {
 
 // What is indexed as it comes has no span of its own.
 func TestTracerOfBackground(t *testing.T) {
+	t.Parallel()
 	var s spans
 	indexed := make(chan *event.Event, 64)
 	d := dbkit.MustOpen(t, "db",

@@ -334,6 +334,7 @@ func TestEvaluateWhatWasAlone(t *testing.T) {
 // What was put into a batch before the schema grew is stored as it was meant, whether the
 // batch goes item by item or in bulk, and beside what came later.
 func TestBatchesAcrossAlter(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{10, bulkItems + 10} {
 		if testing.Short() && n > bulkItems {
 			continue
@@ -400,6 +401,7 @@ func TestBatchesAcrossAlter(t *testing.T) {
 
 // A collection can be altered before its codes are in memory, and nothing is lost by it.
 func TestAlterRightAfterOpening(t *testing.T) {
+	t.Parallel()
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
@@ -436,6 +438,7 @@ func TestAlterRightAfterOpening(t *testing.T) {
 
 // The schema may grow while everything else goes on.
 func TestAlterDuringEverything(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.ViewItems(120, 4)
 	putAll(t, c, items)

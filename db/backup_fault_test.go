@@ -24,6 +24,7 @@ import (
 // Whichever call of a store fails, or is the last one before the context ends: backup,
 // restore and prune say so, nothing half-done is left, and what was there stays.
 func TestEveryFailedCallOfAStore(t *testing.T) {
+	t.Parallel()
 	for _, cancelled := range []bool{false, true} {
 		repo, mem := newMemStore(), vfs.NewMem()
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
@@ -220,6 +221,7 @@ func memWorld(t *testing.T) (vfs.FS, *memStore) {
 
 // A database that Restore has made survives a machine that stops then.
 func TestRestoredDatabaseSurvivesACrash(t *testing.T) {
+	t.Parallel()
 	d := verified(t, &db.Options{FS: vfs.NewMem()})
 	repo := newMemStore()
 	mustBackup(t, d, repo, db.BackupOptions{})

@@ -182,6 +182,7 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 
 // What a backup that was killed has left in the folder is removed by opening.
 func TestLeftoversOfBackupsGo(t *testing.T) {
+	t.Parallel()
 	d, _ := dbkit.OpenPairs(t)
 	dbkit.MustClose(t, d)
 	left := filepath.Join(db.State(d).Engine.Dir, store.CheckpointsName, "0123", store.StoreName)
@@ -194,6 +195,7 @@ func TestLeftoversOfBackupsGo(t *testing.T) {
 }
 
 func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
 	repo := mustFolder(t)
 	if _, err := db.Restore(ctx, repo, filepath.Join(t.TempDir(), "x"), nil, db.RestoreOptions{}); !errors.Is(
 		err, backup.ErrNotRepository) {
@@ -293,6 +295,7 @@ func appendTo(path, text string) error {
 // A backup into a folder leaves the reserve of the file system that the folder is on. One into
 // another store does not ask how full the disk of the database is.
 func TestBackupKeepsTheReserve(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "db")
 	d := dbkit.MustOpen(t, dir, nil)
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)

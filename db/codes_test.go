@@ -125,6 +125,7 @@ func hamming(a, b []byte) (n int) {
 
 // TestEncodeAllIsEncode: an item has the same encoding in any company.
 func TestEncodeAllIsEncode(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(120, synth.Config{}))
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})

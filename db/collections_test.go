@@ -33,6 +33,7 @@ func allKeys(t testing.TB, d *db.DB) map[string]bool {
 // Nothing is left of a collection that is dropped, and nothing else goes; what reads it
 // already goes on.
 func TestDropCollection(t *testing.T) {
+	t.Parallel()
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
@@ -187,6 +188,7 @@ func TestDropCollectionEndsItsTraining(t *testing.T) {
 
 // A collection whose codes are being loaded can be dropped.
 func TestDropCollectionRightAfterOpening(t *testing.T) {
+	t.Parallel()
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
 	for _, name := range []string{"a", "b"} {

@@ -48,6 +48,7 @@ func pages(c *db.Collection, q db.Query, k int, between func()) ([]db.Hit, error
 // An item that is alone with its code comes once, though its projection points
 // away from the query.
 func TestPagesOfLearnedCodesAreTheWholeAnswer(t *testing.T) {
+	t.Parallel()
 	for _, labelled := range []int{3, 60} {
 		_, c := dbkit.OpenPairs(t)
 		items := dbkit.Pairs(60, synth.Config{Classes: 4, Noise: 3})
@@ -165,6 +166,7 @@ func TestPagesAfterThoseBeforeWereDeleted(t *testing.T) {
 
 // The last page has no cursor, also where some items of the target have no code.
 func TestLastPageHasNoCursor(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
@@ -190,6 +192,7 @@ func TestLastPageHasNoCursor(t *testing.T) {
 
 // A cursor is good for the query that it is from, and for nothing else.
 func TestCursorOfSomethingElse(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenCoded(t, 16)
 	other := need(d.CreateCollection(ctx, "other", db.Schema{Bits: 16}))(t)
 	for _, c := range []*db.Collection{c, other} {
@@ -314,6 +317,7 @@ func FuzzCursor(f *testing.F) {
 // Behind the cursor of any hit follow the hits that followed it, in every order that has cursors, and
 // in answers by vectors; and an answer says what order it has.
 func TestCursorOfEachHit(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(120, synth.Config{Seed: 4, Missing: .2})
 	dbkit.PutAll(t, d, c, items)

@@ -68,6 +68,7 @@ func checkDisk(t *testing.T, d *db.DB, dir, when string) int64 {
 
 // A small database takes little on disk, and Stats says how much, whatever it is.
 func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "db")
 	d := dbkit.MustOpen(t, dir, nil)
 	defer func() { dbkit.MustClose(t, d) }()

@@ -357,6 +357,7 @@ func tell(disk *testfs.SmallDisk, d *db.DB, free int64) {
 }
 
 func TestReserveIsKept(t *testing.T) {
+	t.Parallel()
 	const reserve = 100 << 20
 	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: reserve})
@@ -481,6 +482,7 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 // However little a disk takes, and whatever stands for the spare file, a database with one can be
 // opened and deleted from, and with room again the file is as it was.
 func TestOpenWithTheSpareFile(t *testing.T) {
+	t.Parallel()
 	whole := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1,
 		Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
@@ -520,6 +522,7 @@ func TestOpenWithTheSpareFile(t *testing.T) {
 // Where tables cannot be written though the log can, memory would fill up: writes are
 // refused until they can.
 func TestTablesThatFindNoRoom(t *testing.T) {
+	t.Parallel()
 	for _, written := range []bool{false, true} {
 		testNoTables(t, &noTables{FS: vfs.NewMem(), written: written})
 	}

@@ -73,6 +73,7 @@ func withinRadius(queries [][]byte, queryLabels [][]string, codes [][]byte, labe
 }
 
 func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	all := dbkit.Pairs(260, synth.Config{Seed: 3, Classes: 6, LabelsPerItem: 2, Noise: 1.5})
 	items, queries := all[:200:200], all[200:]

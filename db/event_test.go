@@ -80,6 +80,7 @@ func (r *logged) Handle(_ context.Context, x slog.Record) error {
 
 // What a database does is told as it says itself, from begin to end, and the log has the same.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	var h heard
 	var log logged
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: h.listen,
@@ -383,6 +384,7 @@ func TestEventsOfTrouble(t *testing.T) {
 
 // Updates in the background are told of, and so is what becomes of them.
 func TestEventsInTheBackground(t *testing.T) {
+	t.Parallel()
 	done := make(chan *event.Event, 16)
 	d := dbkit.MustOpen(t, t.TempDir(),
 		&db.Options{UpdateItems: 10, EventListener: func(_ context.Context, e *event.Event) {
@@ -469,6 +471,7 @@ func TestEventsAreDocumented(t *testing.T) {
 // The event of a reindexing that was interrupted says that it goes on; that of a training
 // that was, which leaves everything as it was, does not.
 func TestEventsOfInterruptions(t *testing.T) {
+	t.Parallel()
 	h := &heard{}
 	fsys := vfs.NewMem()
 	opts := &db.Options{FS: fsys, EventListener: h.listen}

@@ -130,6 +130,7 @@ func TestExpectInABulkLoad(t *testing.T) {
 
 // Sums that move between items of two collections by many writers at a time are kept.
 func TestConditionsKeepSums(t *testing.T) {
+	t.Parallel()
 	d := need(db.Open(t.TempDir(), &db.Options{NoSync: true}))(t)
 	defer d.Close()
 	var cs [2]*db.Collection
@@ -184,6 +185,7 @@ func TestConditionsKeepSums(t *testing.T) {
 
 // In a trained collection the codes do not count: they are not the user's.
 func TestPutIfAfterTraining(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)

@@ -234,6 +234,7 @@ func secret(n int) string {
 // Nothing of other collections, of what has gone or of vectors is in the files of what
 // leaves it out.
 func TestExtractHoldsNothingElse(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, filepath.Join(dir, "db"), nil)
 	defer d.Close()
@@ -292,6 +293,7 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 // A space that is being built is completed in a copy of the collection, and is no part of
 // an index-only one.
 func TestExtractWhileBuilding(t *testing.T) {
+	t.Parallel()
 	fsys := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer d.Close()

@@ -96,6 +96,7 @@ func checkIndexed(t testing.TB, c *db.Collection, indexed ...string) {
 
 // Fields are indexed, some and then all, and stay so; what is asked for twice is done once.
 func TestAlterIndexesFields(t *testing.T) {
+	t.Parallel()
 	opts := &db.Options{FS: vfs.NewMem(), NoSync: true}
 	d, c := openUnindexed(t, opts, 300)
 	if _, err := c.DeleteWhere(ctx, "n = 2"); err != nil {
@@ -127,6 +128,7 @@ func TestAlterIndexesFields(t *testing.T) {
 
 // An index is made in blocks of rows, each a commit of its own, between which others write.
 func TestIndexesAreMadeInBlocks(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		items, payload int
 		commits        uint64 // one that begins, and the blocks
@@ -163,6 +165,7 @@ func TestIndexesAreMadeInBlocks(t *testing.T) {
 // Writers go on while fields are indexed, one by one and with many items at once, and the sets of rows
 // are right at the end.
 func TestFieldsAreIndexedBesideWrites(t *testing.T) {
+	t.Parallel()
 	n := effort.Of(40_000, 9_000) // five blocks, or two
 	d, c := openUnindexed(t, &db.Options{FS: vfs.NewMem(), NoSync: true}, n)
 	begun, done := make(chan struct{}), make(chan struct{})
@@ -193,12 +196,12 @@ func TestFieldsAreIndexedBesideWrites(t *testing.T) {
 			Fields: map[string]any{"n": i, "s": "merged"}}))
 	})
 	write(func(i int) error {
-		if i > 8 {
+		if i > 3 {
 			return dbkit.Second(c.Count(ctx, "n > 3"))
 		}
 		b := d.NewBatch()
-		for j := range 3000 {
-			if err := b.Put(c, unindexedItem(n+i*3000+j, j)); err != nil {
+		for j := range 2000 {
+			if err := b.Put(c, unindexedItem(n+i*2000+j, j)); err != nil {
 				return err
 			}
 		}

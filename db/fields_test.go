@@ -143,6 +143,7 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 
 // Damage in a set is an error for who reads it and no one else.
 func TestDamagedSetFailsAlone(t *testing.T) {
+	t.Parallel()
 	d, _ := dbkit.OpenPairs(t)
 	c := need(d.CreateCollection(ctx, "other", filterSchema))(t)
 	need(c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a", "b"},

@@ -16,6 +16,7 @@ import (
 // A disk that others have filled to the last block: the database can be opened, what the refused
 // write advises is possible, compaction gives room back, and then the write goes on.
 func TestLastBlockOfADisk(t *testing.T) {
+	t.Parallel()
 	if !testfs.Mounts(t) {
 		return
 	}

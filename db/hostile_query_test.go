@@ -294,6 +294,7 @@ func TestOptionsOfAnySize(t *testing.T) {
 
 // A context that has ended ends everything that takes one.
 func TestEndedContextEndsEverything(t *testing.T) {
+	t.Parallel()
 	c, _ := hostile(t)
 	d := db.Of(c)
 	runs := need(c.SearchRadius(ctx, db.Query{Key: "k7"}, 32))(t)

@@ -381,6 +381,7 @@ func second1[T any](x T, err error) T {
 
 // What goes on while the database fails ends with the failure.
 func TestFailureDuringLongWork(t *testing.T) {
+	t.Parallel()
 	for _, phase := range []string{"scan", "statistics", "encode"} {
 		t.Run(phase, func(t *testing.T) {
 			fsys, broken := breakable()

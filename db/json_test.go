@@ -32,6 +32,7 @@ func must1[T any](t *testing.T) func(x T, err error) T {
 // no scores, too; its names are those of JSON, not of Go; and a type that has a form of its own
 // reads it, too, as encoding/json would take it for another one without an error.
 func TestResultsAreJSON(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	d, c := filterable(t)
 	var results []any

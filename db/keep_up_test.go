@@ -92,6 +92,7 @@ func (f *everySecondTable) Create(name string, c vfs.DiskWriteCategory) (vfs.Fil
 // Where a damaged table cannot be merged into others, writes go on until there are too many
 // of these, and are refused then. Reads and deletions go on.
 func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)

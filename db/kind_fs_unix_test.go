@@ -118,6 +118,7 @@ func ending(t *testing.T, do func() error) error {
 
 // The same of what is in a repository.
 func TestPipesInARepository(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	d := dbkit.MustOpen(t, filepath.Join(root, "db"), nil)
 	defer dbkit.MustClose(t, d)

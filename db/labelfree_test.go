@@ -65,6 +65,7 @@ func openWith(t testing.TB, fs vfs.FS, schema db.Schema, items []*db.Item) (*db.
 
 // Codes without labels leave every answer by vectors as it was, for a query with a Recall.
 func TestLabelFreeKeepsVectors(t *testing.T) {
+	t.Parallel()
 	items := embeddedItems(0, 600, 32, 1)
 	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
 	x := items[7].Vectors["e"]
@@ -216,6 +217,7 @@ func TestLabelFreeSpaces(t *testing.T) {
 
 // Items like those of the training have no drift, and others have.
 func TestLabelFreeDrift(t *testing.T) {
+	t.Parallel()
 	items := embeddedItems(0, 1000, 32, 1)
 	d, c := openWith(t, vfs.NewMem(), embeddedSchema, items[:600])
 	if _, err := c.Drift(ctx); !errors.Is(err, db.ErrNoModel) {
@@ -250,6 +252,7 @@ func TestLabelFreeDrift(t *testing.T) {
 
 // A training learns without labels by a method that does alone; and mistakes say what to do.
 func TestLabelFreeTraining(t *testing.T) {
+	t.Parallel()
 	items := embeddedItems(0, 200, 32, 1)
 	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
 	if _, err := c.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrInvalid) ||

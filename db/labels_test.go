@@ -223,6 +223,7 @@ func renamingBesideAPut(t *testing.T) {
 // Labels are those that items have, whoever asked when before: of the present, and of snapshots that are
 // asked later.
 func TestLabelsFollowWrites(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenCoded(t, 8)
 	defer dbkit.MustClose(t, d)
 	r := seed.Rand(t, 7, 7)

@@ -92,6 +92,7 @@ const tooManyToLoadAtOnce = state.LoadAtOnce + 500
 // The first answers of a large database are right though its codes are being
 // loaded, and writers that come meanwhile are served when they are there.
 func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
+	t.Parallel()
 	n := tooManyToLoadAtOnce
 	fsys := manyCodes(t, n)
 	code := codeAt(77)
@@ -170,6 +171,7 @@ func openLoading(t *testing.T) (*db.DB, *blockLoading) {
 }
 
 func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
+	t.Parallel()
 	d, b := openLoading(t)
 	c := dbkit.MustCollection(t, d, "main")
 	cctx, cancel := context.WithCancel(ctx)
@@ -197,6 +199,7 @@ func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
 }
 
 func TestCloseWhileCodesAreLoaded(t *testing.T) {
+	t.Parallel()
 	d, b := openLoading(t)
 	c := dbkit.MustCollection(t, d, "main")
 	waiting, closed := make(chan error), make(chan error)
@@ -225,6 +228,7 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 
 // Where the codes cannot be loaded, writers hear why, and readers go on.
 func TestCodesThatCannotBeLoaded(t *testing.T) {
+	t.Parallel()
 	d, b := openLoading(t)
 	c := dbkit.MustCollection(t, d, "main")
 	b.goOn <- dbkit.ErrInjected
@@ -251,6 +255,7 @@ func TestCodesThatCannotBeLoaded(t *testing.T) {
 // Whichever part of the stored index is damaged, whoever meets it gets
 // ErrCorrupt, whatever he asks and whichever plan finds it.
 func TestDamagedIndexIsReported(t *testing.T) {
+	t.Parallel()
 	layer := codec.NewLayer()
 	layer.Add(60_000)
 	strange := need(layer.Append(nil, true))(t)
@@ -416,6 +421,7 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 
 // Deleting by an expression right after opening waits for the codes.
 func TestDeleteWhereRightAfterOpening(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 32}))(t)

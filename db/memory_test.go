@@ -24,6 +24,7 @@ import (
 // The memory for tables goes to the space that everybody searches; another one gets what
 // is left, and all of it when it takes that one's place.
 func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
+	t.Parallel()
 	items := dbkit.Pairs(9000, synth.Config{Seed: 11, Classes: 40, LabelsPerItem: 2, Noise: 1.5})
 	for i, it := range items {
 		if i > 200 {
@@ -327,6 +328,7 @@ func TestProgressOfCompact(t *testing.T) {
 // What a collection has on disk is about what the database would take with that collection alone,
 // whatever else is in the same tables: for a large one and for many small ones.
 func TestDiskBytes(t *testing.T) {
+	t.Parallel()
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
 	const small = 20

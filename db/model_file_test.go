@@ -116,6 +116,7 @@ func TestModelsTravel(t *testing.T) {
 // The file of two equal trainings is the same, whatever their times; that of a collection with the
 // model of a file has the same model.
 func TestModelFilesAreEqual(t *testing.T) {
+	t.Parallel()
 	items := modelItems(120, 4)
 	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20, Seed: 5}}
 	var files [][]byte
@@ -137,6 +138,7 @@ func TestModelFilesAreEqual(t *testing.T) {
 // An imported model goes on learning, from the items of its own collection; the space beside it is
 // left as it was. A label that has lost its name stays behind.
 func TestImportedModelsLearn(t *testing.T) {
+	t.Parallel()
 	items := modelItems(300, 5)
 	_, from := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:150])
 	dbkit.MustTrain(t, from, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
@@ -231,6 +233,7 @@ func invalid(err error) bool { return errors.Is(err, db.ErrInvalid) && !errors.I
 
 // A space gets the number that is asked for, and what comes behind it the next one.
 func TestImportModelNumber(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	dbkit.PutAll(t, d, c, modelItems(60, 1))
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
@@ -295,6 +298,7 @@ func sameProjections(t *testing.T, what string, from, to *db.Collection, items [
 // The revisions of one database go to another, as they come: with labels that have grown, and with numbers
 // of their own. What is put afterwards has the same codes there.
 func TestRevisionsTravel(t *testing.T) {
+	t.Parallel()
 	items := modelItems(300, 9)
 	from, to, opts, d := followers(t, items[:150])
 	for _, it := range items[200:260] {
@@ -398,6 +402,7 @@ func TestImportRevisionGoesOn(t *testing.T) {
 
 // What is no revision of the model is refused, and changes nothing.
 func TestImportRevisionRefuses(t *testing.T) {
+	t.Parallel()
 	items := modelItems(200, 4)
 	from, to, _, d := followers(t, items[:150])
 	defer func() { dbkit.MustClose(t, d) }()
@@ -451,6 +456,7 @@ func TestImportRevisionRefuses(t *testing.T) {
 
 // A query by a revision that is kept has the answer that it had then, and the cursor of that goes on.
 func TestQueryByARevision(t *testing.T) {
+	t.Parallel()
 	items := modelItems(300, 5)
 	_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:150])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})

@@ -395,6 +395,7 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 
 // A new database has a UUID of its own, and keeps it.
 func TestUUIDOfANewDatabase(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
 	if !regexp.MustCompile(`^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`).MatchString(d.UUID()) {

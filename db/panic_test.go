@@ -49,6 +49,7 @@ func mustRuns(t *testing.T, c *db.Collection) *db.Runs {
 
 // A program that recovers a panic of the body of a loop can close the database.
 func TestPanicInALoop(t *testing.T) {
+	t.Parallel()
 	d, c, _ := openTrained(t)
 	runs := mustRuns(t, c)
 	for name, loop := range map[string]any{
@@ -71,6 +72,7 @@ func TestPanicInALoop(t *testing.T) {
 // A nil context is a mistake of the program, which panics in the goroutine that makes the
 // call. After one that was recovered the database goes on, and can be closed.
 func TestNilContext(t *testing.T) {
+	t.Parallel()
 	d, c, _ := openTrained(t)
 	out := t.TempDir()
 	folder, err := backup.Folder(filepath.Join(out, "backups"))
@@ -145,6 +147,7 @@ func methods(v reflect.Value) map[string]reflect.Value {
 // What works on a folder that is not open leaves it unlocked. Verification and repair make an
 // error of the panic, as they do of those that damage causes.
 func TestNilContextOfAFolder(t *testing.T) {
+	t.Parallel()
 	d, _, dir := openTrained(t)
 	folder, err := backup.Folder(t.TempDir())
 	if err != nil {

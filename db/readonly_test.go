@@ -86,6 +86,7 @@ func killedFolder(t testing.TB) (dir string, items []*db.Item) {
 
 // Reading changes nothing, and shows all that was acknowledged to who did not close.
 func TestReadOnlyChangesNothing(t *testing.T) {
+	t.Parallel()
 	dir, items := killedFolder(t)
 	before := footprint(t, dir)
 	d := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true, UpdateItems: 1, UpdateInterval: time.Nanosecond})
@@ -291,6 +292,7 @@ func TestBackupOfReadOnlyMedium(t *testing.T) {
 
 // Any number may read, or one may write.
 func TestReadersShareTheLock(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
 	if _, err := db.Open(dir, &db.Options{ReadOnly: true}); !errors.Is(err, db.ErrLocked) {

@@ -218,6 +218,7 @@ func findingsOf(t testing.TB, d *db.DB) (all []report.Finding, err error) {
 // The side file has all that is durable, and no more. Under NoSync a write is durable when a
 // bulk load or Close has flushed it; a crash before that loses nothing that was promised.
 func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
+	t.Parallel()
 	for _, noSync := range []bool{false, true} {
 		mem := vfs.NewCrashableMem()
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem, NoSync: noSync})

@@ -327,6 +327,7 @@ func TestWritesWhileReindexing(t *testing.T) {
 
 // A row that changes while a space is being installed has taught what it was before.
 func TestWritesWhileFounding(t *testing.T) {
+	t.Parallel()
 	items := mixedPairs(200, 4)
 	d, c, byLabels := revisedWorld(t, items, nil)
 	defer dbkit.MustClose(t, d)
@@ -377,6 +378,7 @@ func TestWritesWhileFounding(t *testing.T) {
 // A reindexing that is cancelled is gone on with, and until then nobody can search the
 // space, nor begin another.
 func TestReindexGoesOn(t *testing.T) {
+	t.Parallel()
 	items := mixedPairs(500, 5)
 	_, c, byLabels := revisedWorld(t, items, nil)
 	cancelled, cancel := context.WithCancel(ctx)
@@ -421,6 +423,7 @@ func TestReindexGoesOn(t *testing.T) {
 // Whoever asks for a space that is being built waits for it, and goes on if the other
 // one gives up; dropping it ends both.
 func TestReindexTogether(t *testing.T) {
+	t.Parallel()
 	items := mixedPairs(300, 6)
 	_, c, _ := revisedWorld(t, items, nil)
 	// begin begins one that says when it hears of progress, and from the call of that number on
@@ -430,7 +433,7 @@ func TestReindexTogether(t *testing.T) {
 		heard, ended = make(chan struct{}), make(chan error, 1)
 		calls := 0
 		go func() {
-			_, err := c.Reindex(ctx, db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) {
+			_, err := c.Reindex(ctx, db.ReindexOptions{Rate: 2000, Progress: func(string, int64, int64) {
 				if calls++; calls == 1 {
 					close(heard)
 				}
@@ -486,6 +489,7 @@ func TestReindexTogether(t *testing.T) {
 
 // Close ends what builds a space, and the next Open goes on with it.
 func TestCloseWhileReindexing(t *testing.T) {
+	t.Parallel()
 	items := mixedPairs(400, 7)
 	fs := vfs.NewMem()
 	d, c, byLabels := revisedWorld(t, items, &db.Options{FS: fs})
@@ -515,12 +519,13 @@ func TestCloseWhileReindexing(t *testing.T) {
 // An item that cannot be read ends a build in the background, which is said and nothing
 // worse; the space can be dropped.
 func TestBuildInTheBackgroundThatFails(t *testing.T) {
+	t.Parallel()
 	items := mixedPairs(300, 8)
 	fs := vfs.NewMem()
 	d, c, _ := revisedWorld(t, items, &db.Options{FS: fs})
 	cancelled, cancel := context.WithCancel(ctx)
 	if _, err := c.Reindex(cancelled,
-		db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err,
+		db.ReindexOptions{Rate: 2000, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err,
 		context.Canceled) {
 		t.Fatal(err)
 	}

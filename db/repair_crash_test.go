@@ -237,6 +237,7 @@ func TestReadingBetweenTheStores(t *testing.T) {
 // A trial of a repair leaves a store that has not got its name yet where it is, damaged or
 // not.
 func TestTrialBetweenTheStores(t *testing.T) {
+	t.Parallel()
 	for _, damaged := range []bool{false, true} {
 		p := smallPatient(t)
 		p.repair(db.RepairOptions{})

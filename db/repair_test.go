@@ -452,6 +452,7 @@ func TestRepairOfTheRestOfADeletion(t *testing.T) {
 // Two items have one key, and it leads to neither: the later one keeps it, and the other has the one that
 // leads to it.
 func TestRepairOfAKeyOfTwoItems(t *testing.T) {
+	t.Parallel()
 	p := newPatient(t)
 	earlier, later := "k25", "k26"
 	p.store(func(kv *pebble.DB) {
@@ -596,6 +597,7 @@ func TestRepairCompletesSpaces(t *testing.T) {
 
 // After a repair the items that had taught wait to teach again, and the next update learns from them.
 func TestRepairOfLessons(t *testing.T) {
+	t.Parallel()
 	p := newPatient(t)
 	was := p.before.spaces["main"]
 	for key := range p.before.stored {
@@ -628,6 +630,7 @@ func TestRepairOfLessons(t *testing.T) {
 // and stays as it is, also where its descriptor is lost. One that is sound, and has lost its
 // marker, gets another.
 func TestRepairOfIndexOnly(t *testing.T) {
+	t.Parallel()
 	p := &patient{t: t, fs: vfs.NewMem(), dir: "index-only"}
 	is := indexOnlyOf(t, manyKinds(t, &db.Options{FS: p.fs}), &db.Options{FS: p.fs})
 	p.before = hold(t, is)

@@ -143,6 +143,7 @@ func openMixedDB(t testing.TB, bits int) (d *db.DB, c *db.Collection, items []*d
 
 // Explain says what was read, and predicts what can be chosen.
 func TestExplainAsymmetric(t *testing.T) {
+	t.Parallel()
 	c, items := openMixed(t, 16)
 	q := db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankAsymmetric,
 		Plan: db.PlanDisk}
@@ -256,6 +257,7 @@ func keysOf(hits []db.Hit) []string {
 // The item that a query starts from is the first of those that share its code, however
 // many these are, unless it is left out.
 func TestQueryByKeyFindsItselfFirst(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenCoded(t, 8)
 	var items []*db.Item
 	for i := range 300 {

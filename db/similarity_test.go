@@ -180,6 +180,7 @@ func cosine32(a, b []float32) float64 {
 
 // What has no similarity says so, and cannot be limited by it.
 func TestWhereThereIsNoSimilarity(t *testing.T) {
+	t.Parallel()
 	c, items := openMixed(t, 32)
 	code, _ := need2(c.EncodeQuery(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"]}))(t)
 	for _, q := range []db.Query{
@@ -549,6 +550,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 
 // A cursor says that something follows, with a least similarity, too.
 func TestNothingFollowsTheLastHit(t *testing.T) {
+	t.Parallel()
 	c, items := openMixed(t, 16)
 	for _, least := range []float32{.5, .9, .999, 1} {
 		for k := range 60 {

@@ -44,6 +44,7 @@ func uses(c *db.Collection) map[string]error {
 }
 
 func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
@@ -164,6 +165,7 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 
 // Runs show what was there when they were made, to any number of goroutines.
 func TestRunsStayAsTheyWere(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenCoded(t, 16)
 	var items []*db.Item
 	for i := range 500 {

@@ -215,6 +215,7 @@ func TestUpdateInSpace(t *testing.T) {
 
 // A space that is being built is not shown yet.
 func TestInSpaceThatIsBeingBuilt(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 	if _, err := c.InSpace(1, 0); !errors.Is(err, db.ErrNotFound) ||
@@ -257,6 +258,7 @@ func frameChecksum(b []byte) string {
 }
 
 func TestSpaces(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	if all := spacesOf(t, c); len(all) != 0 {
 		t.Errorf("before training: %+v", all)
@@ -391,6 +393,7 @@ func TestSpacesOfACodesOnlyCollection(t *testing.T) {
 // Revisions are told of from their descriptors, whatever lies between these, and each has
 // the checksum of its own bytes.
 func TestRevisionInfos(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
@@ -462,6 +465,7 @@ func TestRevisionInfos(t *testing.T) {
 // One batch may touch a row that has taught several times: first so that it goes on
 // teaching, then not.
 func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(40, synth.Config{Seed: 1})
 	putAll(t, c, items)
@@ -507,6 +511,7 @@ func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
 // A space may be dropped while it is being built, and another training begin before
 // the one that built it has noticed: neither is in the way of the other.
 func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(40, synth.Config{Seed: 1})
 	putAll(t, c, items)
@@ -554,6 +559,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 // leaves nothing behind when it goes, not even the rounding of the sums that it was
 // part of; one that comes later is left out by updates.
 func TestVectorsThatAreFarTooLong(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		x       float32
 		trained bool

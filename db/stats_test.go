@@ -24,6 +24,7 @@ func statsOf(t *testing.T, c *db.Collection) *db.CollectionStats {
 
 // What Stats says of the distances of queries is what a linear scan finds.
 func TestQueryDistances(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(200, synth.Config{Noise: 3})
 	for i, it := range items {

@@ -34,6 +34,7 @@ import (
 // What is written while a training runs gets its code from the new model, and
 // what is deleted meanwhile stays deleted.
 func TestWritesDuringTraining(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(200, synth.Config{Seed: 1})
 	putAll(t, c, items[:150])
@@ -98,6 +99,7 @@ func checkCodesByLabel(t *testing.T, items []*db.Item) {
 }
 
 func TestTrainingAgainReplacesTheSpace(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 	putAll(t, c, []*db.Item{
@@ -171,6 +173,7 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 // A modality that no labelled item has cannot be learned, and does not keep the
 // others from it.
 func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(60, synth.Config{})
 	for _, it := range items[:50] {
@@ -206,6 +209,7 @@ func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
 // Far away from all anchors a kernel says nothing, and a code made of nothing would
 // be the same for all such vectors.
 func TestVectorsFarFromTheTrainingSet(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 	dbkit.MustTrain(t, c, db.TrainOptions{})
@@ -235,6 +239,7 @@ func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 }
 
 func TestPanicInACallbackEndsTheTraining(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(50, synth.Config{}))
 	func() {
@@ -254,6 +259,7 @@ func TestPanicInACallbackEndsTheTraining(t *testing.T) {
 
 // The comment of TrainOptions names the stages that Progress hears, and no others.
 func TestTrainOptionsNameTheStages(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(300, synth.Config{Classes: 4, Seed: 1}))
 	heard := map[string]bool{}
@@ -281,6 +287,7 @@ func TestTrainOptionsNameTheStages(t *testing.T) {
 // A process that ended while it built a space is in nobody's way: the same training again
 // takes its place, and a reindexing is completed first.
 func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
+	t.Parallel()
 	items := mixedPairs(200, 4)
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, items)
@@ -352,6 +359,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 // A training for which there is not enough memory says so, and leaves the collection as it
 // was: another map can be trained at once.
 func TestTrainingWithoutMemory(t *testing.T) {
+	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
 	c := need(d.CreateCollection(ctx, "main",

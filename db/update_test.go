@@ -149,6 +149,7 @@ func TestUpdateByLabels(t *testing.T) {
 
 // What rows teach that change while an update goes on is taken out again by the next.
 func TestWritesDuringAnUpdate(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 5})
 	putAll(t, c, items[:100])
@@ -232,6 +233,7 @@ func TestUpdateByProjections(t *testing.T) {
 // A label that training has not seen gets a direction when that is asked for, and the
 // items that carry it, and no others, another code.
 func TestGrowLabels(t *testing.T) {
+	t.Parallel()
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
@@ -305,6 +307,7 @@ func TestGrowLabels(t *testing.T) {
 // When all that has taught is gone, a revision keeps the projections that there are: items
 // without labels have codes by them, teach by them, and are found.
 func TestUpdateWithNothingThatHasTaught(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(120, synth.Config{Seed: 7})
 	putAll(t, c, items[:60])
@@ -407,6 +410,7 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 
 // With UpdateItems the projections learn in the background.
 func TestUpdatesInTheBackground(t *testing.T) {
+	t.Parallel()
 	for _, opts := range []db.Options{{UpdateItems: 50}, {UpdateInterval: 20 * time.Millisecond}} {
 		opts.FS = vfs.NewMem()
 		d := dbkit.MustOpen(t, "db", &opts)
@@ -424,6 +428,7 @@ func TestUpdatesInTheBackground(t *testing.T) {
 // A revision that is restored is learned from as one that has never known what came
 // later.
 func TestUpdateAfterRestoring(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 10})
 	putAll(t, c, items[:200])

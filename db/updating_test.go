@@ -45,6 +45,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 // What waited when the database was closed counts, and so does what has taught and is
 // deleted.
 func TestWhatStartsAnUpdate(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewMem()
 	opts := &db.Options{FS: fs, UpdateItems: 50}
 	d := dbkit.MustOpen(t, "db", opts)
@@ -72,6 +73,7 @@ func TestWhatStartsAnUpdate(t *testing.T) {
 
 // An update that has nothing to store is not repeated because others write.
 func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	other := need(db.Of(c).CreateCollection(ctx, "other", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(201, synth.Config{Seed: 9})
@@ -101,6 +103,7 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 
 // Items that lack the modality that teaches wait for another teacher.
 func TestItemsThatOneTeacherSkips(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(400, synth.Config{Seed: 9})
 	putAll(t, c, items[:200])
@@ -151,6 +154,7 @@ func TestStatisticsThatHaveShrunk(t *testing.T) {
 // A space that is built slowly is complete when the items have codes that there were
 // when it began, however many come meanwhile: these have codes already.
 func TestReindexEndsWhileItemsCome(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(400, synth.Config{Seed: 9})
 	putAll(t, c, items[:60])
@@ -217,6 +221,7 @@ func TestGrowingManyLabels(t *testing.T) {
 // update says that it is time to train again, and so does what is stored, also of a space that goes on from
 // this one.
 func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 1, Noise: 1.5})
 	putAll(t, c, items[:200])
@@ -284,6 +289,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 
 // A label that has grown in this very update says nothing of drift: nothing has taught what it means.
 func TestDriftOfLabelsThatGrow(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 1, Noise: 1.5})
 	putAll(t, c, items[:200])

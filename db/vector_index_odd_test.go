@@ -23,10 +23,11 @@ import (
 
 // A row that gains a vector while an index takes rows in is found afterwards.
 func TestVectorsThatComeDuringAFold(t *testing.T) {
+	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
 	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
-	items := embedded(t, 0, 4000, 48)
+	items := embedded(t, 0, effort.Of(4000, 1500), 48)
 	first := slices.Clone(items)
 	for i, it := range items {
 		if i%3 == 0 {
@@ -63,6 +64,7 @@ func TestVectorsThatComeDuringAFold(t *testing.T) {
 
 // A row whose vector changes again while an index takes it in is found by its last vector.
 func TestVectorsThatChangeDuringAFold(t *testing.T) {
+	t.Parallel()
 	items := embedded(t, 0, 300, 48)
 	d, c := indexed(t, vfs.NewMem(), items)
 	defer dbkit.MustClose(t, d)
@@ -91,6 +93,7 @@ func TestVectorsThatChangeDuringAFold(t *testing.T) {
 
 // An index is not used for another metric than that it was made for.
 func TestAnIndexOfAnotherMetric(t *testing.T) {
+	t.Parallel()
 	items := embedded(t, 0, 1000, 48)
 	d, c := indexed(t, vfs.NewMem(), items)
 	defer dbkit.MustClose(t, d)
@@ -107,6 +110,7 @@ func TestAnIndexOfAnotherMetric(t *testing.T) {
 // Where half of the vectors have come, changed or gone, and no process that writes has made the index anew
 // yet, answers compare all: what was measured does not hold any more.
 func TestAnOutgrownIndexIsNotUsed(t *testing.T) {
+	t.Parallel()
 	items := embedded(t, 0, 300, 48)
 	for churn, used := range map[int]bool{1000: true, 2000: false} {
 		fs := vfs.NewMem()
@@ -146,6 +150,7 @@ func oddItems(n int) (odd []*db.Item) {
 
 // Vectors that fit no cell do not have an index made anew the sooner, the more processes find that.
 func TestLooseVectorsOfManyProcesses(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewMem()
 	d, c := indexed(t, fs, embedded(t, 0, 300, 48))
 	odd := oddItems(100)
@@ -164,6 +169,7 @@ func TestLooseVectorsOfManyProcesses(t *testing.T) {
 
 // Vectors that fit no cell are counted as loose until they go.
 func TestLooseVectorsThatGo(t *testing.T) {
+	t.Parallel()
 	d, c := indexed(t, vfs.NewMem(), embedded(t, 0, 300, 48))
 	defer dbkit.MustClose(t, d)
 	odd := oddItems(100)
@@ -216,10 +222,11 @@ func TestCellsAreOverfullAfterOpening(t *testing.T) {
 
 // An index is made while writers keep coming.
 func TestAnIndexIsMadeUnderWrites(t *testing.T) {
+	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
 	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
-	items := embedded(t, 0, 2000, 48)
+	items := embedded(t, 0, effort.Of(2000, 1000), 48)
 	dbkit.PutAll(t, d, c, items)
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
@@ -289,6 +296,7 @@ func TestPagesOfAnIndexEndAtTheEnd(t *testing.T) {
 
 // A search that waits for an index to be loaded hears what becomes of it when that is dropped.
 func TestAnIndexIsDroppedWhileItIsLoaded(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewMem()
 	d, _ := indexed(t, fs, embedded(t, 0, 12_000, 48)) // more than are loaded before Open returns
 	dbkit.MustClose(t, d)
@@ -495,6 +503,7 @@ func TestIndexesComeToRest(t *testing.T) {
 
 // One index of a modality is made at a time.
 func TestOneIndexAtATime(t *testing.T) {
+	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
 	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)

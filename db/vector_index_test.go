@@ -432,6 +432,7 @@ func TestIndexesFollowShortProcesses(t *testing.T) {
 
 // Whatever the vectors are, there is an index of them or a clear error.
 func TestIndexesOfOddVectors(t *testing.T) {
+	t.Parallel()
 	equal := func(n int, x ...float32) (items []*db.Item) {
 		for i := range n {
 			items = append(items, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": x}})
@@ -481,6 +482,7 @@ func TestIndexesOfOddVectors(t *testing.T) {
 // A training of an index that does not end leaves nothing: not if it is cancelled, and not if the
 // process ends.
 func TestIndexesThatAreNotCompleted(t *testing.T) {
+	t.Parallel()
 	items := embedded(t, 0, 600, 48)
 	fs := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
@@ -519,15 +521,17 @@ func TestIndexesThatAreNotCompleted(t *testing.T) {
 
 // Searches, writes and trainings of an index do not disturb each other.
 func TestIndexesInTheRace(t *testing.T) {
-	items := embedded(t, 0, 1200, 48)
+	t.Parallel()
+	each := effort.Of(200, 100) // items of a writer
+	items := embedded(t, 0, 600+3*each, 48)
 	d, c := indexed(t, vfs.NewMem(), items[:600])
 	defer dbkit.MustClose(t, d)
 	var wg sync.WaitGroup
 	for w := range 3 {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(w), 1))
-			for i := range 200 {
-				it := items[600+w*200+i]
+			for i := range each {
+				it := items[600+w*each+i]
 				if _, err := c.Put(ctx, it); err != nil {
 					t.Error(err)
 				}
@@ -802,6 +806,7 @@ func TestFiltersFollowWrites(t *testing.T) {
 
 // Runs belong to their query as it was: the caller may use its vector for the next one meanwhile.
 func TestRunsKeepTheVectorOfTheQuery(t *testing.T) {
+	t.Parallel()
 	_, c, _ := openTrained(t)
 	items := dbkit.Pairs(2, synth.Config{Classes: 4, Seed: 1})
 	x := slices.Clone(items[0].Vectors["text"])

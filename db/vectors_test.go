@@ -164,6 +164,7 @@ func TestUntrainedReads(t *testing.T) {
 
 // An answer by vectors does not go on after a training, which has other answers.
 func TestCursorOfBeforeTraining(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(60, synth.Config{Classes: 3})
 	putAll(t, c, items)
@@ -201,6 +202,7 @@ func plainMetric(metric db.Metric, x, y []float32) (place, similarity float32) {
 // Answers by every metric are those of a plain computation over all vectors, with a filter and page by page,
 // before vectors are in memory and afterwards.
 func TestMetricsAgreeWithTheDefinition(t *testing.T) {
+	t.Parallel()
 	for _, metric := range []db.Metric{db.Cosine, db.Dot, db.L2} {
 		schema := db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 32, Metric: metric}},
 			Fields: embeddedSchema.Fields}
@@ -427,6 +429,7 @@ func TestMetricsOfSchemas(t *testing.T) {
 // The descriptor has a version of its own exactly where a modality has a metric or shares a space.
 // Index-only copies and backups keep both, and so does a repair that has the copy of a space alone.
 func TestMetricsAreStored(t *testing.T) {
+	t.Parallel()
 	for _, shared := range []bool{false, true} {
 		opts := &db.Options{FS: vfs.NewMem()}
 		d := dbkit.MustOpen(t, "db", opts)

@@ -124,6 +124,7 @@ func TestVerifyFindsNothing(t *testing.T) {
 // Nothing is found while a space is being built, though not all rows have codes in it,
 // and some have that were written meanwhile; nor in what a crash leaves of it.
 func TestVerifyWhileBuilding(t *testing.T) {
+	t.Parallel()
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer d.Close()
@@ -204,6 +205,7 @@ func TestVerifyRevisions(t *testing.T) {
 
 // What is written while Verify looks changes nothing, and Verify can be ended.
 func TestVerifyWhileWriting(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(400, synth.Config{})
 	putAll(t, c, items[:200])
@@ -450,6 +452,7 @@ func TestVerifyStoreThatDoesNotOpen(t *testing.T) {
 // The statistics of a space cost much a row, and few records hold what many rows have taught:
 // Verify nevertheless tells how far it has come there, and ends there with its context.
 func TestVerifyCanBeCancelledInStatistics(t *testing.T) {
+	t.Parallel()
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)

@@ -163,6 +163,7 @@ func TestDeleteWhere(t *testing.T) {
 
 // Every filter sees the items of one state, whatever is being written.
 func TestFiltersSeeOneState(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenCodes(t)
 	const n = 50
 	put := func(label string) error {
@@ -548,6 +549,7 @@ var day = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Arguments take the place of values in every call that has an expression.
 func TestFilterArguments(t *testing.T) {
+	t.Parallel()
 	type money float64
 	_, c := filterable(t)
 	words := make([]float32, 10)

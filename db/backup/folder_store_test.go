@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/backup/storetest"
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // A folder keeps every promise of a Store.
@@ -26,6 +27,7 @@ func TestFolderIsAStore(t *testing.T) {
 
 // It keeps them if it is a link itself, and if folders in it are links.
 func TestLinkedFolderIsAStore(t *testing.T) {
+	effort.Slow(t)
 	storetest.Run(t, func(t *testing.T) backup.Store {
 		dir := t.TempDir()
 		root := filepath.Join(dir, "backups")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log"
 	"math"
 	"math/rand/v2"
@@ -14,13 +15,15 @@ import (
 )
 
 const (
-	items   = 20_000
 	dims    = 128
 	topics  = 500
 	queries = 200
 )
 
-func main() {
+func main() { run(os.Stdout, 20_000) }
+
+// run stores items, asks them queries, and says what it found. It returns the recall of the index.
+func run(w io.Writer, items int) float64 {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "fddhdb-embeddings-")
 	check(err)
@@ -50,18 +53,19 @@ func main() {
 		asked[i] = encoder.encode()
 	}
 	exact, took := answers(ctx, c, asked, db.Query{From: "e"})
-	fmt.Printf("all vectors compared: %v a query\n", took)
+	fmt.Fprintf(w, "all vectors compared: %v a query\n", took)
 
 	x, err := c.IndexVectors(ctx, db.IndexOptions{Recall: .95})
 	check(err)
-	fmt.Printf("%d vectors indexed in %d cells\n", x.Entries, x.Cells)
+	fmt.Fprintf(w, "%d vectors indexed in %d cells\n", x.Entries, x.Cells)
 	found, took := answers(ctx, c, asked, db.Query{From: "e"})
-	fmt.Printf("by the index: %v a query, %.0f%% of the ten nearest found\n", took, 100*recall(exact, found))
+	share := recall(exact, found)
+	fmt.Fprintf(w, "by the index: %v a query, %.0f%% of the ten nearest found\n", took, 100*share)
 
 	// The filter holds, and there are ten hits wherever so many match it.
 	r, err := c.Search(ctx, db.Query{From: "e", Vector: asked[0], K: 10, Where: "year >= 2020"})
 	check(err)
-	fmt.Printf("since 2020: %d notes, the nearest is %s\n", len(r.Hits), r.Hits[0].Key)
+	fmt.Fprintf(w, "since 2020: %d notes, the nearest is %s\n", len(r.Hits), r.Hits[0].Key)
 
 	// A note that is stored twice, with a few numbers changed, is found as a near-duplicate.
 	note, err := c.Get(ctx, "note 1234")
@@ -75,8 +79,9 @@ func main() {
 	r, err = c.Search(ctx, db.Query{From: "e", Key: "note 1234", ExcludeSelf: true, MinSimilarity: .99})
 	check(err)
 	for _, h := range r.Hits {
-		fmt.Printf("nearly the same as note 1234: %s\n", h.Key)
+		fmt.Fprintf(w, "nearly the same as note 1234: %s\n", h.Key)
 	}
+	return share
 }
 
 // answers returns the hits of queries, and the time that each has taken in the median. The first is

@@ -364,7 +364,7 @@ func (h *history) refuses(op *Op) bool {
 		"alter", "renamelabel", "indexvectors", "dropindex",
 	}, op.Do)
 	switch {
-	case op.Do == "mark":
+	case op.Do == "mark", op.Do == "import" && h.options.ReadOnly: // an import has a mark
 		return h.options.ReadOnly
 	case op.Do == "batch":
 		return slices.ContainsFunc(op.Ops, func(change Op) bool { return h.refuses(&change) })

@@ -78,7 +78,7 @@ func scaleOf(short bool) scale {
 	if short {
 		return scale{objects: 60, large: 1<<20 + 3, parts: 1<<20 + 1, rounds: 10}
 	}
-	return scale{objects: 1100, large: 64<<20 + 3, parts: 17<<20 + 1, rounds: 30}
+	return scale{objects: 1100, large: 33<<20 + 3, parts: 17<<20 + 1, rounds: 15}
 }
 
 // put stores data under a name.
