@@ -14,7 +14,7 @@ const (
 	minSegment = 1024           // codes in a segment or more; fewer are scanned in a microsecond
 	maxTail    = 4096           // codes; a tail of that length is always built
 	growth     = 6              // a segment stays if it is this many times larger than what follows it
-	maxWaste   = .5             // share of dead codes above which everything is built anew
+	maxWaste   = .5             // share of dead codes above which everything is built again
 	minWaste   = 4 * minSegment // indexed codes below which dead ones do not matter
 )
 

@@ -242,7 +242,7 @@ func TestManyClusteredCodes(t *testing.T) {
 	}
 }
 
-// Codes that go leave no memory behind once their segment is built anew.
+// Codes that go leave no memory behind once their segment is built again.
 func TestCodesThatGoTakeNoMemory(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const q, many, few = 64, 6000, 40

@@ -247,7 +247,7 @@ func (o *oracle) compare(t *rapid.T, table *Table, plan Plan, got []codec.Near, 
 }
 
 // Every plan agrees with the definition in every state of a table that changes, is
-// built anew and published. Published states stay as they were.
+// built again and published. Published states stay as they were.
 func TestTablesAgreeWithTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := rapid.SampledFrom([]int{8, 16, 24, 64, 72, 128, 192}).Draw(t, "bits")

@@ -222,7 +222,7 @@ func NewWriter(q int) *Writer {
 // alive reports whether find may return code n: some row carries it, or is about to.
 func (w *Writer) alive(n uint32) bool { return w.t.Cardinality(n) > 0 || n+1 == w.fresh }
 
-// rehash builds the hash table of the tail anew, with room for the tail to double.
+// rehash builds the hash table of the tail again, with room for the tail to double.
 func (w *Writer) rehash() {
 	n := w.t.tail.Len()
 	size := 64

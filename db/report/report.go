@@ -209,17 +209,17 @@ type VectorIndex struct {
 	Largest  int       `json:"largest"` // entries of the largest cell
 	Entries  int       `json:"entries"` // vectors that it knows
 	Unknown  int       `json:"unknown"` // rows that every query is compared with
-	// of these, the ones that fit no cell: they wait until the index is made anew
+	// of these, the ones that fit no cell: they wait until the index is made again
 	Loose  int     `json:"loose"`
 	Bytes  int     `json:"bytes"`  // in memory
 	Recall float64 `json:"recall"` // that searches get which do not say what they want
 
 	// Outgrown says that so many vectors have come, changed or gone since the index was made that searches
-	// compare all vectors until it is made anew.
+	// compare all vectors until it is made again.
 	Outgrown bool `json:"outgrown,omitempty"`
 
 	// Damage says what is wrong with what is stored of it, once it was read. Searches compare all vectors
-	// then, and making the index anew replaces it.
+	// then, and making the index again replaces it.
 	Damage string `json:"damage,omitempty"`
 
 	// Measured is the recall that was measured when the index was made, with items as queries.

@@ -142,7 +142,7 @@ var house = plan{
 			why: "learning reads, searches and asks for commits"},
 		{of: names{"db/internal/repair"}, only: state.and("db/internal/bulk", "db/internal/learn",
 			"db/internal/verify"),
-			why: "a repair builds anew, and neither searches nor copies"},
+			why: "a repair builds from the items, and neither searches nor copies"},
 		{of: names{"files/..."}, never: names{"db/...", "mih", "model"},
 			why: "files of vectors and items are read without a database"},
 		{of: names{"codec/...", "db/...", "mih", "model/..."}, never: names{"files/..."},

@@ -14,7 +14,7 @@ import (
 )
 
 // withoutRow is the definition of trial.hold for one row: the ridge regression of the
-// other rows to y, without the features that are left out, solved anew and applied to the
+// other rows to y, without the features that are left out, solved again and applied to the
 // features of the row.
 func withoutRow(t *testing.T, tt *trial, y [][]float64, row, leftOut int, gamma float64) []float64 {
 	t.Helper()
@@ -68,7 +68,7 @@ func withoutRow(t *testing.T, tt *trial, y [][]float64, row, leftOut int, gamma 
 }
 
 // TestHeldOut: what trial.hold gives a row is what a regression of all other rows gives
-// it that is solved anew, without the row and without the feature of which the row is
+// it that is solved again, without the row and without the feature of which the row is
 // the anchor. The projections of the chooser follow from it by C J D, or by the codes.
 func TestHeldOut(t *testing.T) {
 	effort.WithoutRace(t)

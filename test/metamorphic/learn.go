@@ -419,8 +419,8 @@ func (h *history) lookByVectors(op *Op, handle *db.Collection) error {
 	return nil
 }
 
-// checkIndexes compares the indexes of vectors that a collection has. One may have been made anew, or is
-// being made anew.
+// checkIndexes compares the indexes of vectors that a collection has. One may have been made again, or is
+// being made again.
 func (c *collection) checkIndexes(handle *db.Collection) error {
 	all, err := handle.VectorIndexes()
 	if err != nil {

@@ -158,12 +158,12 @@ func (o *importing) begin(d *db.DB, c *db.Collection) error {
 		}
 	case o.dryRun || mark == nil || mark.Row == 0:
 	case mark.Files != o.id.files:
-		return exit.Failedf("%s: changed since this import was interrupted, when %s: --from-row %d goes on there, --from-row 0 begins anew",
+		return exit.Failedf("%s: changed since this import was interrupted, when %s: --from-row %d goes on there, --from-row 0 begins again",
 			o.Names(), o.rowsIn(mark.Row), mark.Row)
 	default:
 		o.from, o.before, o.stored = mark.Row, mark.Items, mark.Items
 		o.skipped.GoOn(mark.Skipped)
-		o.Warnf("going on at row %s, where this import was interrupted (--from-row 0 begins anew)",
+		o.Warnf("going on at row %s, where this import was interrupted (--from-row 0 begins again)",
 			o.ofRows(o.from))
 	}
 	o.row, o.in = o.from, o.from

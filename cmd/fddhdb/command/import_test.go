@@ -193,7 +193,7 @@ func TestImportIDHasTheMember(t *testing.T) {
 func countOf(t *testing.T, dir string) string { return strings.TrimSpace(must(t, "count", dir)) }
 
 // An interrupted import goes on when the same command runs again, says so, and stores each row once.
-// It begins anew with other files.
+// It begins again with other files.
 func TestImportGoesOn(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	dir, file, other := f.path("a.db"), f.path("x.npy"), f.path("y.npy")
@@ -255,7 +255,7 @@ func TestImportFromRow(t *testing.T) {
 	many(t, file, 60)
 	code, _, stderr := do(t, args...)
 	if code != 1 || !strings.Contains(stderr,
-		"changed since this import was interrupted, when 20 of 60 rows are in: --from-row 20 goes on there, --from-row 0 begins anew") {
+		"changed since this import was interrupted, when 20 of 60 rows are in: --from-row 20 goes on there, --from-row 0 begins again") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	if code, _, stderr := do(t, append(args, "--from-row", "61")...); code != 2 ||

@@ -28,7 +28,7 @@ func indexCommand(e *env) *cobra.Command {
 
 		Every query compares new and changed items, until the index takes in some hundred of
 		them in the background. Items of a new kind fit no cell, and queries go on comparing
-		them. When enough has come, changed or gone, the index is made anew in the
+		them. When enough has come, changed or gone, the index is made again in the
 		background. --drop deletes it.`, `
 		fddhdb index photos.db
 		fddhdb index photos.db --modality image --recall .95

@@ -66,7 +66,7 @@ func TestSecondsOfPhases(t *testing.T) {
 }
 
 // Wherever a byte of a database is flipped, a search that compares all vectors as their index is
-// damaged says so in one line, finds what it did, and index makes it anew.
+// damaged says so in one line, finds what it did, and index makes it again.
 func TestDamagedIndex(t *testing.T) {
 	effort.Slow(t)
 	was := cells.ExactCost
@@ -120,7 +120,7 @@ func TestDamagedIndex(t *testing.T) {
 			must(t, "index", f.db, "--recall", ".9")
 			if code, out, remark := do(t, append(search, "--explain")...); code != exit.Done ||
 				!strings.Contains(out, "plan cells") || remark != "" {
-				t.Errorf("made anew: %d, %s%s", code, out, remark)
+				t.Errorf("made again: %d, %s%s", code, out, remark)
 			}
 		}
 		if met {

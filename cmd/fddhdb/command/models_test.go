@@ -55,7 +55,7 @@ there is nothing new to learn from
 		{report.Update{Space: 1, Revision: 4, Items: 1, Labelled: 1, Revised: true, Forgotten: 1, Seconds: .0123}, `
 space 1 of collection main is at revision 4 now, in 0.0123 s
 1 labelled item has taught its labels
-1 item that had taught is taken out again: stored anew since, or deleted
+1 item that had taught is taken out again: stored again since, or deleted
 `},
 		{report.Update{Space: 2, Revision: 4, Items: 1300, Labelled: 300, Unlabelled: 1000, Revised: true, Lead: "text", Reason: "it is better", Seconds: 1}, `
 space 2 of collection main is at revision 4 now, in 1 s

@@ -305,7 +305,7 @@ func (a *answers) end(failed error) error {
 	indexes, _ := a.c.VectorIndexes() // an error has been met before
 	for _, x := range indexes {
 		if x.Damage != "" {
-			a.Warnf("warning: the index of vectors of %s is damaged, so all vectors are compared: fddhdb index makes it anew",
+			a.Warnf("warning: the index of vectors of %s is damaged, so all vectors are compared: fddhdb index makes it again",
 				x.Modality)
 		}
 	}
@@ -564,7 +564,7 @@ func (o *searching) printExplain(x *report.Explain) {
 			term.Plural(x.Probes, "cell", "cells"), x.Recall)
 	}
 	if bad := append(x.DamagedIndexes, x.OutgrownIndexes...); len(bad) > 0 {
-		how += ", as the index of " + strings.Join(bad, ", ") + " is damaged or outgrown: fddhdb index makes it anew"
+		how += ", as the index of " + strings.Join(bad, ", ") + " is damaged or outgrown: fddhdb index makes it again"
 	}
 	o.Printf("plan %s: %s; %.1f us for %s by the metric %s between vectors of %s\n", x.Plan, how, took,
 		term.Plural(x.Hits, "item", "items"), x.Metric, strings.Join(x.Modalities, ", "))

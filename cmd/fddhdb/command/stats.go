@@ -126,7 +126,7 @@ func (v *verb) printCollection(c jsonform.Collection) error {
 	for _, x := range c.VectorIndexes {
 		switch {
 		case x.Damage != "" || x.Outgrown:
-			add("index of "+x.Modality, "damaged, or outgrown: searches compare all vectors; fddhdb index makes it anew")
+			add("index of "+x.Modality, "damaged, or outgrown: searches compare all vectors; fddhdb index makes it again")
 		case !x.Complete:
 			add("index of "+x.Modality, "not complete")
 		default:

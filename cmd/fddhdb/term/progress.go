@@ -12,7 +12,7 @@ import (
 )
 
 // Progress shows the progress of a long verb, on one line of a terminal that is erased
-// at the end. A nil *Progress shows nothing. A goroutine writes the line anew while there
+// at the end. A nil *Progress shows nothing. A goroutine writes the line again while there
 // is one, so that its clock goes on between steps. Safe for concurrent use.
 type Progress struct {
 	out io.Writer

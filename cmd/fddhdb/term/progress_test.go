@@ -74,7 +74,7 @@ func TestProgressOfTime(t *testing.T) {
 	})
 }
 
-// Nothing is on the line after End, also where the bar is about to be drawn anew.
+// Nothing is on the line after End, also where the bar is about to be drawn again.
 func TestProgressEndsErased(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {

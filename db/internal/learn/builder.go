@@ -250,7 +250,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.V
 	made.Numbers.Activate = f.activate || s.Counters.ActiveSpace == 0
 	for i, row := range f.rows {
 		if d := retractions[row]; d != nil {
-			if err := tx.Depart(made, d); err != nil {
+			if err := tx.QueueRetraction(made, d); err != nil {
 				return err
 			}
 			continue

@@ -219,7 +219,7 @@ func insteadOfUpdate(s *state.CollectionState) string {
 	if len(others) > 0 {
 		return strings.Join(others, " or ") + " has learned from labels and can be updated"
 	}
-	return "train anew when drift says that items have changed, or when items have got labels"
+	return "train again when drift says that items have changed, or when items have got labels"
 }
 
 // beginRevision returns the view to learn from, which the caller releases, and the number of the space. From
@@ -634,7 +634,7 @@ func (u *updater) commit(ctx context.Context) error {
 				tx.Learn(sp, row, codec.Lesson{Revision: next.Revision, Taught: u.lessons[i]}, false)
 				continue
 			}
-			if err := tx.Depart(sp, retractions[row]); err != nil {
+			if err := tx.QueueRetraction(sp, retractions[row]); err != nil {
 				return err
 			}
 		}

@@ -47,7 +47,7 @@ const DefaultRecall = .99
 const (
 	sampleOfCell = 24 // vectors of a sample for each cell
 	rounds       = 6  // of k-means
-	foldBlock    = 1 << 14
+	takeInBlock  = 1 << 14
 )
 
 // IndexVectors makes an index of the vectors of modality t for a caller of the database.
@@ -79,7 +79,7 @@ func (c Collection) indexVectors(ctx context.Context, t int,
 		if s.Presence[t].B.IsEmpty() {
 			return fault.Invalid("no item of collection %q has a vector of modality %q", s.Name, m.Name)
 		}
-		x, err := tx.FoundIndex(s, &record.VectorIndex{
+		x, err := tx.AddIndex(s, &record.VectorIndex{
 			Modality: t, Dim: m.Dim, Metric: m.Metric, Seed: opt.Seed,
 			Created: spaces.Now().Format(time.RFC3339), Recall: opt.Recall, Report: new(record.IndexReport),
 		})
@@ -127,11 +127,11 @@ func (c Collection) indexVectors(ctx context.Context, t int,
 		return nil, err
 	}
 	for total := int64(0); ; {
-		left, err := c.DB.TakeIn(ctx, c.ID, id, opt.Workers, foldBlock)
+		left, err := c.DB.TakeIn(ctx, c.ID, id, opt.Workers, takeInBlock)
 		if err != nil {
 			return nil, err
 		}
-		total = max(total, int64(left)+foldBlock)
+		total = max(total, int64(left)+takeInBlock)
 		if opt.Progress != nil {
 			opt.Progress("encode", total-int64(left), total)
 		}
@@ -166,7 +166,7 @@ func (c Collection) indexVectors(ctx context.Context, t int,
 			return gone(s.Name, id)
 		}
 		if opt.Replaces != 0 && s.IndexByID(opt.Replaces) == nil {
-			return fault.NotFound("index %d of collection %q, which was being made anew", opt.Replaces,
+			return fault.NotFound("index %d of collection %q, which was being made again", opt.Replaces,
 				s.Name)
 		}
 		if m := s.Modalities[t]; m.Metric != x.Metric {

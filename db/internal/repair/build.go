@@ -32,7 +32,7 @@ type plan struct {
 	// the spaces to activate when all are complete, one after the other: the last stays
 	activate []uint32
 	given    *givenCodes           // of a codes-only collection; else nil
-	indexes  []*record.VectorIndex // the indexes of vectors that there were, to be made anew
+	indexes  []*record.VectorIndex // the indexes of vectors that there were, to be made again
 }
 
 // build opens the new store as a database, without event listeners, indexer and background

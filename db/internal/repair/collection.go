@@ -364,14 +364,14 @@ func (c *collectionMender) mendFeatures() error {
 	return err
 }
 
-// readIndexes notes the indexes of vectors, which build makes anew.
+// readIndexes notes the indexes of vectors, which build makes again.
 func (c *collectionMender) readIndexes() error {
 	err := c.each(c.key(codec.KindIndex), func(key, value []byte) error {
 		id := codec.LastNumber(key)
 		delete(c.seen.indexes, id)
 		x, err := record.DecodeIndex(value, c.Descriptor, id)
 		if err != nil {
-			c.bad(key, 0, "lost: %s: make it anew", fault.Problem(err))
+			c.bad(key, 0, "lost: %s: make it again", fault.Problem(err))
 		} else if x.Complete && !c.presence[x.Modality].IsEmpty() {
 			c.plan.indexes = append(c.plan.indexes, x)
 		}
@@ -381,7 +381,7 @@ func (c *collectionMender) readIndexes() error {
 		return err
 	}
 	for id := range c.seen.indexes {
-		c.bad(codec.NumberKey(codec.KindIndex, c.ID, id), 0, "lost: make it anew")
+		c.bad(codec.NumberKey(codec.KindIndex, c.ID, id), 0, "lost: make it again")
 	}
 	return c.deleteAll(c.key(codec.KindIndex))
 }

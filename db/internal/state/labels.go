@@ -181,9 +181,9 @@ func (tx *Tx) Learn(sp *SpaceState, row uint32, l codec.Lesson, fresh bool) {
 	sp.Numbers.Taught++
 }
 
-// Depart appends a retraction to the retraction queue of a space. Unlearn does that for a row with a stored
-// lesson; call Depart if the space never stored the lesson. The caller calls Touch.
-func (tx *Tx) Depart(sp *SpaceState, d *codec.Retraction) error {
+// QueueRetraction appends a retraction to the queue of a space. Unlearn does that for a row with a stored lesson;
+// call it if the space never stored the lesson. The caller calls Touch.
+func (tx *Tx) QueueRetraction(sp *SpaceState, d *codec.Retraction) error {
 	key := codec.RetractionKey(sp.collection, sp.ID, sp.Numbers.NextRetraction)
 	sp.Numbers.NextRetraction++
 	return tx.Batch.Set(key, d.Append(nil), nil)
@@ -241,7 +241,7 @@ func (tx *Tx) Unlearn(sp *SpaceState, row uint32) error {
 	tx.retractions[at] = nil
 	tx.Block(codec.LessonsKey(sp.collection, sp.ID, row), -1, false).Clear(byte(row))
 	sp.Numbers.Taught--
-	return tx.Depart(sp, d)
+	return tx.QueueRetraction(sp, d)
 }
 
 // SetOnline adds a row to a set of the online step of a space (codec.SetPending or codec.SetRecode), in

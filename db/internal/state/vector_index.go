@@ -172,10 +172,10 @@ func (tx *Tx) setEntry(x *IndexState, row uint32, e *cells.Entry) {
 	x.Table.Put(row, e)
 }
 
-// FoundIndex stores a new, incomplete index of a modality without cells, and begins to record changed rows.
+// AddIndex stores a new, incomplete index of a modality without cells, and begins to record changed rows.
 // The caller fills in all of d but its number. If another index of the modality is being made, it is an
 // ErrBusy; a leftover of an earlier training is dropped.
-func (tx *Tx) FoundIndex(s *CollectionState, d *record.VectorIndex) (*IndexState, error) {
+func (tx *Tx) AddIndex(s *CollectionState, d *record.VectorIndex) (*IndexState, error) {
 	if s.Descriptor.Indexes == record.MaxRows {
 		return nil, fmt.Errorf("%w: indexes of collection %q", fault.ErrFull, s.Name)
 	}
@@ -205,7 +205,7 @@ func (tx *Tx) FoundIndex(s *CollectionState, d *record.VectorIndex) (*IndexState
 }
 
 // SetCells gives a new index its cells and their report. The cells were found from rows below until. Rows
-// that came or changed after FoundIndex may be of a kind without a cell, so they wait for TakeIn until the
+// that came or changed after AddIndex may be of a kind without a cell, so they wait for TakeIn until the
 // index is complete.
 func (tx *Tx) SetCells(s *CollectionState, x *IndexState, centres *cells.Centres, until uint64,
 	r *record.IndexReport) error {
