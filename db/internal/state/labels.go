@@ -181,8 +181,8 @@ func (tx *Tx) Learn(sp *SpaceState, row uint32, l codec.Lesson, fresh bool) {
 	sp.Numbers.Taught++
 }
 
-// QueueRetraction appends a retraction to the queue of a space. Unlearn does that for a row with a stored lesson;
-// call it if the space never stored the lesson. The caller calls Touch.
+// QueueRetraction appends a retraction to the queue of a space. Unlearn does that for a row with a stored
+// lesson; call it if the space never stored the lesson. The caller calls Touch.
 func (tx *Tx) QueueRetraction(sp *SpaceState, d *codec.Retraction) error {
 	key := codec.RetractionKey(sp.collection, sp.ID, sp.Numbers.NextRetraction)
 	sp.Numbers.NextRetraction++
