@@ -115,6 +115,40 @@ func TestWritesAndReads(t *testing.T) {
 	}
 }
 
+// What is no operation in a log stops no replica, neither while it runs nor when it opens.
+func TestForeignMessagesInALog(t *testing.T) {
+	h := build(t, 1, 2, 1, 2)
+	codes := codesOf(t, h.connect())
+	put := func(i int) {
+		t.Helper()
+		if _, err := codes.Put(t.Context(), &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 2}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	js, err := jetstream.New(h.conn("somebody"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(0)
+	for _, b := range [][]byte{nil, []byte("hello"), []byte("fddh"), bytes.Repeat([]byte("fddh\x01"), 40),
+		make([]byte, 3000), []byte("\x01\x02\x03")} {
+		if _, err := js.Publish(t.Context(), "fddhdb.test.log.0", b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(1)
+	h.inStep(2, 2)
+	for _, node := range []string{"n0", "n1"} {
+		if n := h.nodes[node].Status().Shards[0].Unread; n != 6 {
+			t.Errorf("node %s has counted %d", node, n)
+		}
+		h.leave(node)
+		h.open(node)
+	}
+	put(2)
+	h.inStep(2, 3)
+}
+
 // Nodes that go and come back lose nothing, and catch up.
 func TestNodesGoAndComeBack(t *testing.T) {
 	h := build(t, 3, 3, 4, 2)

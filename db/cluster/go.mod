@@ -79,6 +79,7 @@ require (
 	gonum.org/v1/gonum v0.17.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/ini.v1 v1.68.0 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
 )
 
 require (

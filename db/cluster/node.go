@@ -411,6 +411,8 @@ type ReplicaStatus struct {
 	Items      int    `json:"items"`             // in all collections
 	Problem    string `json:"problem,omitempty"` // why it cannot follow the log
 	Operations uint64 `json:"operations"`        // applied since the start
+	// messages of the log, since the start, that were no operations, and changed nothing
+	Unread uint64 `json:"unread,omitempty"`
 }
 
 // Status returns the state of the node.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/jetstreamext"
 
@@ -45,22 +48,34 @@ const chunk = 512 << 10
 // appears bounds the time until a stored object is on every server.
 const appears = 3 * time.Second
 
-// fetch reads an object; the NATS client checks its checksum. A missing object may only be missing on the
-// server that was asked, so fetch retries for a while.
+// bucket returns the store of the objects.
+func (o objects) bucket(ctx context.Context) (store jetstream.ObjectStore, err error) {
+	err = again(ctx, func(ctx context.Context) (err error) {
+		store, err = o.js.ObjectStore(ctx, o.cluster.Bucket())
+		return err
+	})
+	return store, err
+}
+
+// fetch reads an object; the NATS client checks its checksum. It waits for elections until ctx ends. A missing
+// object may only be missing on the server that was asked, so fetch retries for a while.
 func (o objects) fetch(ctx context.Context, name string) ([]byte, error) {
-	store, err := o.js.ObjectStore(ctx, o.cluster.Bucket())
+	store, err := o.bucket(ctx)
 	if err != nil {
 		return nil, err
 	}
 	begin := time.Now()
-	for wait := 2 * time.Millisecond; ; wait *= 2 {
-		b, err := store.GetBytes(ctx, name)
-		if !errors.Is(err, jetstream.ErrObjectNotFound) || time.Since(begin) > appears {
+	for wait, most := 2*time.Millisecond, time.Second; ; wait, most = min(2*wait, time.Second), 2*most {
+		try, cancel := context.WithTimeout(ctx, most) // a lost call gets no answer
+		b, err := store.GetBytes(try, name)
+		cancel()
+		missing := errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, jetstream.ErrDigestMismatch)
+		if err == nil || missing && time.Since(begin) > appears || !missing && !passes(err) {
 			return b, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, errors.Join(context.Cause(ctx), err)
 		case <-time.After(wait):
 		}
 	}
@@ -68,7 +83,7 @@ func (o objects) fetch(ctx context.Context, name string) ([]byte, error) {
 
 // remove removes unused objects. An object that stays takes space and does no other harm.
 func (o objects) remove(ctx context.Context, names ...string) {
-	store, err := o.js.ObjectStore(ctx, o.cluster.Bucket())
+	store, err := o.bucket(ctx)
 	if err != nil {
 		return
 	}
@@ -151,16 +166,82 @@ func (o objects) erase(ctx context.Context, x object) error {
 	return nil
 }
 
+// put stores an object and reads it back, so that a message may name it. It waits for elections of the servers,
+// until ctx ends. ObjectStore.Put cannot: it sends chunks again from a buffer that has been used since, and
+// reports success.
 func (o objects) put(ctx context.Context, name string, b []byte) error {
-	store, err := o.js.ObjectStore(ctx, o.cluster.Bucket())
-	if err == nil {
-		_, err = store.Put(ctx, jetstream.ObjectMeta{Name: name,
-			Opts: &jetstream.ObjectMetaOptions{ChunkSize: chunk}}, bytes.NewReader(b))
+	store, err := o.bucket(ctx)
+	for err == nil {
+		if err = o.write(ctx, store, name, b); err != nil {
+			break
+		}
+		back, ferr := o.fetch(ctx, name)
+		if ferr == nil && bytes.Equal(b, back) {
+			return nil
+		}
+		if err = ctx.Err(); err != nil {
+			err = errors.Join(context.Cause(ctx), ferr)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("object %s: %w", name, err)
+	return fmt.Errorf("object %s: %w", name, err)
+}
+
+// write writes an object, as ADR-20 of NATS says: its chunks one after the other, then its record, which replaces
+// an earlier one of the name. Each message has an id, so a message that is sent again is stored once.
+func (o objects) write(ctx context.Context, store jetstream.ObjectStore, name string, b []byte) error {
+	number := nats.NewInbox()[len(nats.InboxPrefix):]
+	send := func(m *nats.Msg, id int) error {
+		_, _, err := journal.Send(ctx, o.js, m, o.cluster.Objects(), fmt.Sprint(number, "-", id), time.Time{})
+		return err
+	}
+	var before *jetstream.ObjectInfo
+	err := again(ctx, func(ctx context.Context) (err error) {
+		if before, err = store.GetInfo(ctx, name); errors.Is(err, jetstream.ErrObjectNotFound) {
+			before, err = nil, nil
+		}
+		return err
+	})
+	chunks := 0
+	for part := range slices.Chunk(b, chunk) {
+		if err != nil {
+			break
+		}
+		m := nats.NewMsg(o.cluster.ObjectChunks(number))
+		m.Data = part
+		err = send(m, chunks)
+		chunks++
+	}
+	if err == nil {
+		m := nats.NewMsg(o.cluster.ObjectRecord(name))
+		m.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+		sum := sha256.Sum256(b)
+		m.Data, err = json.Marshal(jetstream.ObjectInfo{
+			ObjectMeta: jetstream.ObjectMeta{Name: name,
+				Opts: &jetstream.ObjectMetaOptions{ChunkSize: chunk}},
+			Bucket: o.cluster.Bucket(), NUID: number, Size: uint64(len(b)), Chunks: uint32(chunks),
+			Digest: "SHA-256=" + base64.URLEncoding.EncodeToString(sum[:]),
+		})
+		if err == nil {
+			err = send(m, chunks)
+		}
+	}
+	if err != nil { // without a record no sweep finds the chunks
+		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), callFor)
+		defer cancel()
+		o.purge(rest, number)
+		return err
+	}
+	if before != nil {
+		o.purge(ctx, before.NUID)
 	}
 	return nil
+}
+
+// purge removes the chunks of an object. What stays takes space and does no other harm.
+func (o objects) purge(ctx context.Context, number string) {
+	if s, err := o.js.Stream(ctx, o.cluster.Objects()); err == nil {
+		_ = s.Purge(ctx, jetstream.WithPurgeSubject(o.cluster.ObjectChunks(number)))
+	}
 }
 
 // The name of an object begins with its kind.

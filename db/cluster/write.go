@@ -278,8 +278,8 @@ const callFor = 5 * time.Second
 // again calls f, which asks the servers, until f succeeds or fails with a permanent error. The effect of f
 // may have happened even if f failed.
 func again(ctx context.Context, f func(ctx context.Context) error) error {
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		try, cancel := context.WithTimeout(ctx, callFor)
+	for wait, most := 50*time.Millisecond, callFor/8; ; {
+		try, cancel := context.WithTimeout(ctx, most)
 		err := f(try)
 		cancel()
 		if err == nil || !passes(err) {

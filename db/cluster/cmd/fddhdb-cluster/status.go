@@ -49,6 +49,7 @@ type replicaStatus struct {
 	Lag     uint64 `json:"lag"`     // messages of the log that it has not applied
 	Items   int    `json:"items"`
 	Problem string `json:"problem,omitempty"`
+	Unread  uint64 `json:"unread,omitempty"` // messages of the log that were no operations
 }
 
 type nodeStatus struct {
@@ -106,6 +107,7 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 				for _, st := range of[name].Shards {
 					if st.Shard == shard {
 						r.Applied, r.Items, r.Problem = st.Applied, st.Items, message2(st.Problem)
+						r.Unread = st.Unread
 						r.Lag = log.Last - min(log.Last, st.Applied)
 					}
 				}
@@ -188,6 +190,12 @@ func (e *env) printStatus(s *clusterStatus) {
 	for _, sh := range s.Shards {
 		if sh.Log.Problem != "" {
 			say("log of shard %d: %s", sh.Shard, sh.Log.Problem)
+		}
+		for _, r := range sh.Replicas {
+			if r.Unread > 0 {
+				say("log of shard %d: node %s has passed over %s, which somebody else wrote", sh.Shard, r.Node,
+					term.Plural(int(r.Unread), "message that is no operation", "messages that are no operations"))
+			}
 		}
 	}
 	for _, n := range s.Nodes {

@@ -1,16 +1,22 @@
 package apply_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/shard"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // openState opens a replica of the only shard, with a collection of codes.
@@ -169,10 +175,14 @@ func TestTrouble(t *testing.T) {
 		&gap) || gap.After != 4 || gap.Next != 7 {
 		t.Error(err)
 	}
-	newer := message(t, 6, &wire.Op{ID: wire.NewID(), Kind: wire.Write})
-	newer.Data[0]++
-	older := message(t, 6, &wire.Op{ID: wire.NewID(), Kind: wire.Write})
-	older.Data[0]--
+	version := func(by int) apply.Message { // the byte behind the magic; the sum counts it
+		m := message(t, 6, &wire.Op{ID: wire.NewID(), Kind: wire.Write})
+		m.Data[4] += byte(by)
+		sum := m.Data[5:13]
+		binary.BigEndian.PutUint64(sum, binary.BigEndian.Uint64(sum)+uint64(by))
+		return m
+	}
+	newer, older := version(1), version(-1)
 	five := message(t, 5, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("c", 3)}})
 	if done, err := s.Apply(t.Context(), []apply.Message{five, newer}); !errors.Is(err, wire.ErrVersion) ||
 		len(done) != 1 || s.Position().Seq != 5 {
@@ -181,6 +191,35 @@ func TestTrouble(t *testing.T) {
 	if done, err := s.Apply(t.Context(), []apply.Message{older}); !errors.Is(err, wire.ErrVersion) ||
 		len(done) != 0 || s.Position().Seq != 5 {
 		t.Error(err, len(done), s.Position())
+	}
+	// Anybody may write what is no message: it is passed over, and what follows is applied.
+	forged := [][]byte{nil, []byte("hello"), []byte("fddh"), make([]byte, 100), newer.Data[:20],
+		append([]byte{1}, newer.Data...), []byte(strings.Repeat("fddh\x02", 20))}
+	r := seed.Rand(t, 4, 4)
+	for range effort.Of(10_000, 1_000) {
+		b := slices.Clone(newer.Data)
+		for range 1 + r.IntN(3) {
+			b[r.IntN(len(b))] ^= 1 << r.IntN(8)
+		}
+		if !bytes.Equal(b, newer.Data) {
+			forged = append(forged, b[:1+r.IntN(len(b))])
+		}
+	}
+	for i, b := range forged {
+		if done, err := s.Apply(t.Context(), []apply.Message{{Seq: uint64(6 + i), Data: b}}); err != nil ||
+			len(done) != 0 {
+			t.Fatalf("%q: %d applied, %v", b, len(done), err)
+		}
+	}
+	last := message(t, uint64(6+len(forged)), &wire.Op{ID: wire.NewID(), Kind: wire.Write,
+		Changes: []wire.Change{put("d", 3)}})
+	for _, o := range must(t, s, last) {
+		if o.Fault != nil {
+			t.Error(o.Fault)
+		}
+	}
+	if s.Unread() != uint64(len(forged)) {
+		t.Errorf("%d of %d were counted", s.Unread(), len(forged))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -36,6 +37,7 @@ type State struct {
 	closed   uint64
 	applying chan struct{} // has a token during a commit, or while Hold holds them
 	again    uint32        // not 0: the next message may be applied in part, see doing; guarded by applying
+	unread   atomic.Uint64 // messages that were no operations
 }
 
 // A Message is a message of the log.
@@ -200,6 +202,10 @@ func (s *State) Outcome(id wire.ID) *wire.Outcome {
 	return s.memory.outcomes[id]
 }
 
+// Unread returns how many messages, since Open, were no operations of this program: anybody who may write to the
+// log can have written them. They change nothing.
+func (s *State) Unread() uint64 { return s.unread.Load() }
+
 // A GapError says that messages are missing between the position and the next one: the log has been trimmed,
 // and the replica must start from a backup.
 type GapError struct{ After, Next uint64 }
@@ -216,9 +222,8 @@ type Applied struct {
 
 // A pending is a message that is being applied.
 type pending struct {
-	position Position // after the message
-	op       *wire.Op // nil: it is not an operation, and bad says why
-	bad      error
+	position Position      // after the message
+	op       *wire.Op      // nil: it is not an operation
 	outcome  *wire.Outcome // nil until it is known
 	fresh    bool          // the outcome is new and must be stored
 }
@@ -256,11 +261,15 @@ func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, e
 			err := errors.Join(flush(), &GapError{After: at.Seq, Next: m.Seq})
 			return all, err
 		}
-		p := &pending{}
-		if p.op, p.bad = wire.DecodeOp(m.Data); errors.Is(p.bad, wire.ErrVersion) {
-			err := errors.Join(flush(), fmt.Errorf("message %d: %w", m.Seq, p.bad))
-			return all, err
+		op, err := wire.DecodeOp(m.Data)
+		if errors.Is(err, wire.ErrVersion) {
+			return all, errors.Join(flush(), fmt.Errorf("message %d: %w", m.Seq, err))
 		}
+		if err != nil {
+			s.unread.Add(1)
+			op = nil
+		}
+		p := &pending{op: op}
 		at = at.next(m.Seq, p.op)
 		p.position = at
 		if p.op != nil && p.op.Kind == wire.Write && !conditional(p.op) && p.op.Object == "" {

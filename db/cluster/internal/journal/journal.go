@@ -157,18 +157,25 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 	if reply != "" {
 		m.Header.Set(ReplyHeader, reply)
 	}
+	seq, tries, err = Send(ctx, j.js, m, j.stream, id, late)
+	return seq, tries, j.in(err)
+}
+
+// Send publishes a message to a stream until the stream has it, as Append does. The id makes it stored once.
+func Send(ctx context.Context, js jetstream.JetStream, m *nats.Msg, stream, id string,
+	late time.Time) (seq uint64, tries int, err error) {
 	for wait, most := tryWait, tryFor; ; {
-		if j.nc.IsClosed() {
-			return 0, tries, j.in(nats.ErrConnectionClosed)
+		if js.Conn().IsClosed() {
+			return 0, tries, nats.ErrConnectionClosed
 		}
 		// by both clocks
 		if now := time.Now(); !late.IsZero() && (now.After(late) || now.Round(0).After(late.Round(0))) {
-			return 0, tries, j.in(ErrLate)
+			return 0, tries, ErrLate
 		}
-		said := j.nc.LastError()
+		said := js.Conn().LastError()
 		var ack *jetstream.PubAck
 		try, cancel := context.WithTimeout(ctx, most)
-		ack, err = j.js.PublishMsg(try, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(j.stream),
+		ack, err = js.PublishMsg(try, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(stream),
 			jetstream.WithRetryAttempts(0))
 		cancel()
 		var refused *jetstream.APIError
@@ -181,19 +188,19 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 		case errors.As(err, &refused) && refused.ErrorCode == errInProcess:
 		case errors.As(err, &refused) && refused.ErrorCode == errStoreFailed &&
 			strings.Contains(refused.Description, "maximum bytes"):
-			return 0, tries, j.in(ErrFull)
+			return 0, tries, ErrFull
 		case errors.As(err, &refused) && refused.Code < 500:
-			return 0, tries, j.in(err)
+			return 0, tries, err
 		case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrPermissionViolation):
-			return 0, tries, j.in(err)
-		case j.nc.LastError() != said && Forbidden(j.nc, j.log): // caused by this try
-			return 0, tries, j.in(fmt.Errorf("%w: publish to %s", nats.ErrPermissionViolation, j.log))
+			return 0, tries, err
+		case js.Conn().LastError() != said && Forbidden(js.Conn(), m.Subject): // caused by this try
+			return 0, tries, fmt.Errorf("%w: publish to %s", nats.ErrPermissionViolation, m.Subject)
 		default:
 			tries++
 		}
 		select {
 		case <-ctx.Done():
-			return 0, tries, j.in(fmt.Errorf("%w: %w", context.Cause(ctx), err))
+			return 0, tries, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		case <-time.After(wait):
 		}
 		wait, most = min(2*wait, 500*time.Millisecond), min(2*most, mostFor)

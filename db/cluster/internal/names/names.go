@@ -3,6 +3,7 @@
 package names
 
 import (
+	"encoding/base64"
 	"fmt"
 	"regexp"
 
@@ -63,3 +64,8 @@ func (c Cluster) ObjectMeta() string { return "$O." + c.Bucket() + ".M.>" }
 
 // ObjectChunks is the subject, in the stream Objects, of the bytes of the object whose number is nuid.
 func (c Cluster) ObjectChunks(nuid string) string { return "$O." + c.Bucket() + ".C." + nuid }
+
+// ObjectRecord is the subject, in the stream Objects, of the description of the object with that name.
+func (c Cluster) ObjectRecord(name string) string {
+	return "$O." + c.Bucket() + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
+}

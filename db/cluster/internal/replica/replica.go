@@ -289,6 +289,9 @@ type Status struct {
 	Items      int    `json:"items"`
 	Problem    string `json:"problem,omitempty"`
 	Operations uint64 `json:"operations"` // applied since the start
+
+	// Unread messages of the log, since the start, were no operations, and changed nothing.
+	Unread uint64 `json:"unread,omitempty"`
 }
 
 // Opening is the Problem of a replica that is being opened, unless it has another one.
@@ -312,6 +315,6 @@ func (r *Replica) Status() Status {
 	if told := r.Journal.Told(); told > at.Seq {
 		s.Behind = told - at.Seq
 	}
-	s.Items = items(state.DB)
+	s.Items, s.Unread = items(state.DB), state.Unread()
 	return s
 }

@@ -2,9 +2,11 @@ package wire
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -108,8 +110,13 @@ func (f *Fault) Unwrap() error {
 	return ErrAnswer
 }
 
-// version is the first byte of every message.
-const version = 1
+// Every message begins with an envelope: magic, the version, and a checksum of the version and the rest. Other
+// bytes are no message of any version, so nobody stops a reader with them.
+const (
+	magic    = "fddh"
+	version  = 1
+	envelope = len(magic) + 1 + 8
+)
 
 // maxElements bounds arrays and maps: the rows of the longest answer.
 const maxElements = 1 << 24
@@ -144,17 +151,25 @@ func encode(x any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", x, err)
 	}
-	return append([]byte{version}, b...), nil
+	m := append(make([]byte, 0, envelope+len(b)), magic...)
+	m = append(m, version)
+	m = binary.BigEndian.AppendUint64(m, checksum(version, b))
+	return append(m, b...), nil
 }
+
+func checksum(version byte, b []byte) uint64 { return xxhash.Sum64(b) + uint64(version) }
 
 func decode(b []byte, into any) error {
 	switch {
-	case len(b) == 0:
-		return fmt.Errorf("decode %T: no bytes", into)
-	case b[0] != version:
-		return fmt.Errorf("decode %T: version %d, this program reads %d: %w", into, b[0], version, ErrVersion)
+	case len(b) < envelope || string(b[:len(magic)]) != magic:
+		return fmt.Errorf("decode %T: no message of fddhdb", into)
+	case binary.BigEndian.Uint64(b[envelope-8:]) != checksum(b[len(magic)], b[envelope:]):
+		return fmt.Errorf("decode %T: its checksum is wrong", into)
+	case b[len(magic)] != version:
+		return fmt.Errorf("decode %T: version %d, this program reads %d: %w", into, b[len(magic)], version,
+			ErrVersion)
 	}
-	if err := decoding.Unmarshal(b[1:], into); err != nil {
+	if err := decoding.Unmarshal(b[envelope:], into); err != nil {
 		return fmt.Errorf("decode %T: %w", into, err)
 	}
 	return nil

@@ -411,7 +411,7 @@ func DecodeOp(b []byte) (*Op, error) {
 		}
 	case DropCollection, ActivateSpace, DropSpace, Purge, Close, Skip:
 	default:
-		return nil, fmt.Errorf("an operation of kind %d: %w", o.Kind, ErrVersion)
+		return nil, fmt.Errorf("an operation of kind %d, which this version has not", o.Kind)
 	}
 	return o, nil
 }
