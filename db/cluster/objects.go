@@ -172,30 +172,76 @@ func (o objects) erase(ctx context.Context, x object) error {
 func (o objects) put(ctx context.Context, name string, b []byte) error {
 	store, err := o.bucket(ctx)
 	for err == nil {
-		if err = o.write(ctx, store, name, b); err != nil {
+		var number string
+		if number, err = o.write(ctx, store, name, b); err != nil {
 			break
 		}
-		back, ferr := o.fetch(ctx, name)
-		if ferr == nil && bytes.Equal(b, back) {
+		whole := false
+		if whole, err = o.whole(ctx, number, b); whole {
 			return nil
-		}
-		if err = ctx.Err(); err != nil {
-			err = errors.Join(context.Cause(ctx), ferr)
 		}
 	}
 	return fmt.Errorf("object %s: %w", name, err)
 }
 
-// write writes an object, as ADR-20 of NATS says: its chunks one after the other, then its record, which replaces
-// an earlier one of the name. Each message has an id, so a message that is sent again is stored once.
-func (o objects) write(ctx context.Context, store jetstream.ObjectStore, name string, b []byte) error {
-	number := nats.NewInbox()[len(nats.InboxPrefix):]
+// whole reports whether the servers have the chunks of an object and no others. The server that is asked may
+// lag, so whole asks for a while.
+func (o objects) whole(ctx context.Context, number string, b []byte) (bool, error) {
+	compare := func(ctx context.Context) (same bool, err error) {
+		for from, rest := uint64(1), b; ; {
+			some, err := jetstreamext.GetBatch(ctx, o.js, o.cluster.Objects(), listMost,
+				jetstreamext.GetBatchSeq(from), jetstreamext.GetBatchMaxBytes(2*listBytes),
+				jetstreamext.GetBatchSubject(o.cluster.ObjectChunks(number)))
+			if err != nil {
+				return false, err
+			}
+			before := from
+			for m, err := range some {
+				if errors.Is(err, jetstreamext.ErrNoMessages) {
+					break
+				}
+				if err != nil {
+					return false, err
+				}
+				if len(m.Data) == 0 || !bytes.HasPrefix(rest, m.Data) {
+					return false, nil
+				}
+				from, rest = m.Sequence+1, rest[len(m.Data):]
+			}
+			if from == before {
+				return len(rest) == 0, nil
+			}
+		}
+	}
+	for begin, wait := time.Now(), 2*time.Millisecond; ; wait = min(2*wait, time.Second) {
+		same := false
+		err := again(ctx, func(ctx context.Context) (err error) {
+			same, err = compare(ctx)
+			return err
+		})
+		if err != nil || same || time.Since(begin) > appears {
+			return same, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// write writes an object, as ADR-20 of NATS says: its chunks one after the other, then its record, which
+// replaces an earlier one of the name. Each message has an id, so a message that is sent again is stored once.
+// It returns the number of the object.
+func (o objects) write(ctx context.Context, store jetstream.ObjectStore, name string,
+	b []byte) (number string, err error) {
+	number = nats.NewInbox()[len(nats.InboxPrefix):]
 	send := func(m *nats.Msg, id int) error {
 		_, _, err := journal.Send(ctx, o.js, m, o.cluster.Objects(), fmt.Sprint(number, "-", id), time.Time{})
 		return err
 	}
 	var before *jetstream.ObjectInfo
-	err := again(ctx, func(ctx context.Context) (err error) {
+	err = again(ctx, func(ctx context.Context) (err error) {
 		if before, err = store.GetInfo(ctx, name); errors.Is(err, jetstream.ErrObjectNotFound) {
 			before, err = nil, nil
 		}
@@ -229,12 +275,12 @@ func (o objects) write(ctx context.Context, store jetstream.ObjectStore, name st
 		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), callFor)
 		defer cancel()
 		o.purge(rest, number)
-		return err
+		return "", err
 	}
 	if before != nil {
 		o.purge(ctx, before.NUID)
 	}
-	return nil
+	return number, nil
 }
 
 // purge removes the chunks of an object. What stays takes space and does no other harm.

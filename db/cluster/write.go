@@ -290,6 +290,7 @@ func again(ctx context.Context, f func(ctx context.Context) error) error {
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		case <-time.After(wait):
 		}
+		wait, most = min(2*wait, time.Second), min(2*most, callFor)
 	}
 }
 

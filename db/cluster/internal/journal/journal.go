@@ -51,8 +51,18 @@ type Journal struct {
 	stream string
 	log    string
 	tick   string
-	name   string        // for errors
-	told   atomic.Uint64 // the last sequence reported by a tick or Info
+	name   string                           // for errors
+	handle atomic.Pointer[jetstream.Stream] // spares At a request; nil: Info has not been called
+	told   atomic.Uint64                    // the last sequence reported by a tick or Info
+	wake   chan struct{}                    // makes Follow read at once
+}
+
+// Wake makes Follow read at once, for somebody who knows of a message.
+func (j *Journal) Wake() {
+	select {
+	case j.wake <- struct{}{}:
+	default: // it will
+	}
 }
 
 // Told returns the last sequence that the servers have reported; 0: none yet.
@@ -61,7 +71,7 @@ func (j *Journal) Told() uint64 { return j.told.Load() }
 // New returns the log of a shard. Create must have made it.
 func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
 	return &Journal{js: js, nc: js.Conn(), stream: cluster.Stream(shard), log: cluster.Log(shard),
-		tick: cluster.Tick(shard), name: fmt.Sprintf("log of shard %d", shard)}
+		tick: cluster.Tick(shard), name: fmt.Sprintf("log of shard %d", shard), wake: make(chan struct{}, 1)}
 }
 
 // Logs returns all logs of a cluster on the servers, for reading, by the names of their streams: the logs of
@@ -228,6 +238,7 @@ func (j *Journal) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, j.in(err)
 	}
+	j.handle.Store(&s)
 	i := s.CachedInfo()
 	info := Info{First: i.State.FirstSeq, Last: i.State.LastSeq, Bytes: int64(i.State.Bytes)}
 	if info.First == 0 {
@@ -263,11 +274,15 @@ func (j *Journal) Trim(ctx context.Context, before uint64) error {
 
 // At returns one message, or ErrNone if the log has none with that sequence.
 func (j *Journal) At(ctx context.Context, seq uint64) (apply.Message, error) {
-	s, err := j.js.Stream(ctx, j.stream)
-	if err != nil {
-		return apply.Message{}, j.in(err)
+	s := j.handle.Load()
+	if s == nil {
+		found, err := j.js.Stream(ctx, j.stream)
+		if err != nil {
+			return apply.Message{}, j.in(err)
+		}
+		s = &found
 	}
-	m, err := s.GetMsg(ctx, seq)
+	m, err := (*s).GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return apply.Message{}, j.in(ErrNone)
 	}
@@ -291,26 +306,28 @@ const (
 	readMost  = 1000
 	readBytes = 8 << 20
 	readFor   = time.Second
-	idle      = 250 * time.Millisecond // pause between reads without a tick
+	idle      = 250 * time.Millisecond // first pause between reads without a tick; each one is twice as long
+	mostIdle  = 20 * time.Second       // bounds the pause
 )
 
 // Follow calls f with the messages from a sequence on, in batches and in order, until the context ends or f
 // returns an error, which Follow returns. If a server does not answer, Follow retries without calling f.
+//
+// The servers announce each message by a tick. A tick may be lost: Follow reads without one when the connection
+// comes back, when Wake is called, and now and then.
 func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error) error {
-	ticks := make(chan *nats.Msg, 1)
 	sub, err := j.nc.Subscribe(j.tick, func(m *nats.Msg) {
 		if seq, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err == nil {
 			j.told.Store(seq)
 		}
-		select {
-		case ticks <- m:
-		default: // one is waiting
-		}
+		j.Wake()
 	})
 	if err != nil {
 		return j.in(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }()
+	connected := j.nc.StatusChanged(nats.CONNECTED)
+	defer j.nc.RemoveStatusListener(connected)
 	for wait := time.Duration(0); ; {
 		some, err := j.read(ctx, from)
 		if ctx.Err() != nil {
@@ -325,14 +342,16 @@ func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error)
 		}
 		// No message yet. If a tick has just announced one, the server that was asked may lag: ask again at
 		// once.
-		if wait *= 2; err != nil && !errors.Is(err, jetstreamext.ErrNoMessages) || wait == 0 || wait > idle {
+		if wait = min(2*wait, mostIdle); err != nil && !errors.Is(err, jetstreamext.ErrNoMessages) || wait == 0 {
 			wait = idle
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-ticks:
+		case <-j.wake:
 			wait = time.Millisecond / 2
+		case <-connected:
+			wait = 0
 		case <-time.After(wait):
 		}
 	}

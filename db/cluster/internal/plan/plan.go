@@ -177,7 +177,7 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 
 // every is how often a Plan reads the bucket without a message that it has changed. That is one request. It
 // needs no state on a server for a reader, which could be lost with the server.
-const every = 5 * time.Second
+const every = 20 * time.Second
 
 // Refresh has the bucket read soon: a node has said that it lacks a shard of the plan.
 func (p *Plan) Refresh() {
@@ -190,10 +190,13 @@ func (p *Plan) Refresh() {
 // follow keeps the plan in step with the bucket.
 func (p *Plan) follow(ctx context.Context) {
 	defer close(p.done)
+	connected := p.js.Conn().StatusChanged(nats.CONNECTED)
+	defer p.js.Conn().RemoveStatusListener(connected)
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-connected:
 		case <-p.refresh:
 		case <-time.After(every):
 		}

@@ -28,7 +28,7 @@ func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
 	}
 	from := *q
 	from.From, from.Wait = max(q.From, r.reached.Load()), min(q.Wait, mostWait)
-	if err := wait(ctx, s, &from); err != nil {
+	if err := r.wait(ctx, s, &from); err != nil {
 		a.Fault, a.Applied = wire.FaultOf(err), s.Position().Seq
 		return a
 	}
@@ -47,13 +47,14 @@ func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
 const mostWait = 10_000
 
 // wait waits until the replica has applied the sequence that the request needs.
-func wait(ctx context.Context, s *apply.State, q *wire.Request) error {
+func (r *Replica) wait(ctx context.Context, s *apply.State, q *wire.Request) error {
 	at := s.Position().Seq
 	if at >= q.From {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(q.Wait)*time.Millisecond)
 	defer cancel()
+	r.Journal.Wake()
 	if err := s.Wait(ctx, q.From); err != nil {
 		return fmt.Errorf("%w: at %d, and the request wants %d", wire.ErrBehind, s.Position().Seq, q.From)
 	}

@@ -26,7 +26,7 @@ func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed,
 	if s == nil || !r.follows.Load() {
 		return nil, errNotOpen
 	}
-	if err := wait(ctx, s, &wire.Request{From: from, Wait: mostWait}); err != nil {
+	if err := r.wait(ctx, s, &wire.Request{From: from, Wait: mostWait}); err != nil {
 		return nil, err
 	}
 	to, err := r.Vault.Repository(ctx, r.Shard)

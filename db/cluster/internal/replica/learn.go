@@ -74,6 +74,7 @@ func (r *Replica) Survey(ctx context.Context, id, collection string, from uint64
 	}
 	waiting, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
+	r.Journal.Wake()
 	if err := state.Wait(waiting, max(from, r.reached.Load())); err != nil {
 		return nil, fmt.Errorf("%w: at %d, and the training wants %d", wire.ErrBehind, state.Position().Seq,
 			from)
@@ -107,6 +108,7 @@ func (r *Replica) Model(ctx context.Context, collection string, space db.Space, 
 	if state == nil || !r.follows.Load() {
 		return nil, errNotOpen
 	}
+	r.Journal.Wake()
 	if err := state.Wait(ctx, from); err != nil {
 		return nil, fmt.Errorf("%w: at %d, and the update wants %d", wire.ErrBehind, state.Position().Seq,
 			from)

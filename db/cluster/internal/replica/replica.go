@@ -214,7 +214,7 @@ func (r *Replica) identity() apply.Identity {
 }
 
 // every is how often a replica compares its state with the log.
-const every = 5 * time.Second
+const every = 30 * time.Second
 
 // look compares the applied position with the log every few seconds, and ends follow if they differ: a log
 // may lose its last messages, and get others in their place.
