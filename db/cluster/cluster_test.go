@@ -121,7 +121,8 @@ func TestForeignMessagesInALog(t *testing.T) {
 	codes := codesOf(t, h.connect())
 	put := func(i int) {
 		t.Helper()
-		if _, err := codes.Put(t.Context(), &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 2}}); err != nil {
+		_, err := codes.Put(t.Context(), &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 2}})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

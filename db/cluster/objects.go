@@ -57,8 +57,8 @@ func (o objects) bucket(ctx context.Context) (store jetstream.ObjectStore, err e
 	return store, err
 }
 
-// fetch reads an object; the NATS client checks its checksum. It waits for elections until ctx ends. A missing
-// object may only be missing on the server that was asked, so fetch retries for a while.
+// fetch reads an object; the NATS client checks its checksum. It waits for elections until ctx ends. A
+// missing object may only be missing on the server that was asked, so fetch retries for a while.
 func (o objects) fetch(ctx context.Context, name string) ([]byte, error) {
 	store, err := o.bucket(ctx)
 	if err != nil {
@@ -166,9 +166,9 @@ func (o objects) erase(ctx context.Context, x object) error {
 	return nil
 }
 
-// put stores an object and reads it back, so that a message may name it. It waits for elections of the servers,
-// until ctx ends. ObjectStore.Put cannot: it sends chunks again from a buffer that has been used since, and
-// reports success.
+// put stores an object and reads it back, so that a message may name it. It waits for elections of the
+// servers, until ctx ends. ObjectStore.Put cannot: it sends chunks again from a buffer that has been used
+// since, and reports success.
 func (o objects) put(ctx context.Context, name string, b []byte) error {
 	store, err := o.bucket(ctx)
 	for err == nil {
@@ -231,8 +231,8 @@ func (o objects) whole(ctx context.Context, number string, b []byte) (bool, erro
 }
 
 // write writes an object, as ADR-20 of NATS says: its chunks one after the other, then its record, which
-// replaces an earlier one of the name. Each message has an id, so a message that is sent again is stored once.
-// It returns the number of the object.
+// replaces an earlier one of the name. Each message has an id, so a message that is sent again is stored
+// once. It returns the number of the object.
 func (o objects) write(ctx context.Context, store jetstream.ObjectStore, name string,
 	b []byte) (number string, err error) {
 	number = nats.NewInbox()[len(nats.InboxPrefix):]

@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
-// Large writes wait for elections, as small ones do: what is acknowledged is there, whole, and no replica stands
-// still. Elections come while the chunks of an object are on their way.
+// Large writes wait for elections, as small ones do: what is acknowledged is there, whole, and no replica
+// stands still. Elections come while the chunks of an object are on their way.
 func TestLargeWritesOutlastElections(t *testing.T) {
 	h := build(t, 3, 2, 2, 2)
 	codes := codesOf(t, h.connect())
@@ -32,10 +32,13 @@ func TestLargeWritesOutlastElections(t *testing.T) {
 			}
 		}
 	})
-	payload := func(i int) []byte { return bytes.Repeat(fmt.Append(nil, "payload ", i, " "), 120_000) } // 3 chunks
+	payload := func(i int) []byte { // three chunks
+		return bytes.Repeat(fmt.Append(nil, "payload ", i, " "), 120_000)
+	}
 	n := effort.Of(200, 40)
 	for i := range n {
-		_, err := codes.Put(t.Context(), &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 1}, Payload: payload(i)})
+		_, err := codes.Put(t.Context(),
+			&db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 1}, Payload: payload(i)})
 		if err != nil {
 			t.Fatalf("item %d: %v", i, err)
 		}

@@ -202,8 +202,8 @@ func (s *State) Outcome(id wire.ID) *wire.Outcome {
 	return s.memory.outcomes[id]
 }
 
-// Unread returns how many messages, since Open, were no operations of this program: anybody who may write to the
-// log can have written them. They change nothing.
+// Unread returns how many messages, since Open, were no operations of this program: anybody who may write to
+// the log can have written them. They change nothing.
 func (s *State) Unread() uint64 { return s.unread.Load() }
 
 // A GapError says that messages are missing between the position and the next one: the log has been trimmed,

@@ -313,8 +313,8 @@ const (
 // Follow calls f with the messages from a sequence on, in batches and in order, until the context ends or f
 // returns an error, which Follow returns. If a server does not answer, Follow retries without calling f.
 //
-// The servers announce each message by a tick. A tick may be lost: Follow reads without one when the connection
-// comes back, when Wake is called, and now and then.
+// The servers announce each message by a tick. A tick may be lost: Follow reads without one when the
+// connection comes back, when Wake is called, and now and then.
 func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error) error {
 	sub, err := j.nc.Subscribe(j.tick, func(m *nats.Msg) {
 		if seq, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err == nil {
@@ -342,7 +342,8 @@ func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error)
 		}
 		// No message yet. If a tick has just announced one, the server that was asked may lag: ask again at
 		// once.
-		if wait = min(2*wait, mostIdle); err != nil && !errors.Is(err, jetstreamext.ErrNoMessages) || wait == 0 {
+		silent := err != nil && !errors.Is(err, jetstreamext.ErrNoMessages)
+		if wait = min(2*wait, mostIdle); silent || wait == 0 {
 			wait = idle
 		}
 		select {

@@ -110,8 +110,8 @@ func (f *Fault) Unwrap() error {
 	return ErrAnswer
 }
 
-// Every message begins with an envelope: magic, the version, and a checksum of the version and the rest. Other
-// bytes are no message of any version, so nobody stops a reader with them.
+// Every message begins with an envelope: magic, the version, and a checksum of the version and the rest.
+// Other bytes are no message of any version, so nobody stops a reader with them.
 const (
 	magic    = "fddh"
 	version  = 1
