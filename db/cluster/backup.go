@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
@@ -41,9 +40,7 @@ type Backup struct {
 // the state of its shard after some message of its log. An error names the shards without a backup.
 func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err error) {
 	o.Keep = cmp.Or(o.Keep, 10_000)
-	v := c.view.Load()
-	for i := range v.Shards {
-		shard := v.Number(i)
+	for shard := range c.Shards() {
 		b, berr := c.backup(ctx, shard, order{Trim: o.Trim, Keep: o.Keep})
 		if berr != nil {
 			err = errors.Join(err, fmt.Errorf("shard %d: %w", shard, berr))
@@ -63,26 +60,17 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err
 
 // backup has one node of a shard make a backup.
 func (c *Client) backup(ctx context.Context, shard int, o order) (Backup, error) {
-	node, b, err := c.backed(ctx, shard, o)
-	if err != nil {
-		return Backup{}, err
-	}
-	return Backup{Shard: shard, Node: node, ID: b.Backup, Items: b.Items, Position: b.Least}, nil
-}
-
-// backed is backup with the full answer of the node.
-func (c *Client) backed(ctx context.Context, shard int, o order) (node string, b *replica.Backed, err error) {
 	o.Do, o.Shard = "backup", shard
 	var errs []error // of all nodes: any of them may be transient
 	for _, node := range c.plan.Nodes(shard) {
 		d, err := c.order(ctx, node, o)
-		if err == nil && d.Backed != nil {
-			return node, d.Backed, nil
+		if b := d.Backed; err == nil && b != nil {
+			return Backup{Shard: shard, Node: node, ID: b.Backup, Items: b.Items, Position: b.Least}, nil
 		}
 		errs = append(errs, fmt.Errorf("node %s: %w", node, cmp.Or(err, error(wire.ErrAnswer))))
 	}
 	if len(errs) == 0 {
 		errs = append(errs, fmt.Errorf("%w: no node has it", db.ErrNotFound))
 	}
-	return "", nil, errors.Join(errs...)
+	return Backup{}, errors.Join(errs...)
 }

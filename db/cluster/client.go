@@ -49,11 +49,11 @@ type Client struct {
 	opts    ClientOptions
 	pending chan struct{}
 	heard   *outcomes
-
-	view    atomic.Pointer[view]
+	logs    []*journal.Journal // by shard
 	closing sync.Once
-	stop    context.CancelFunc // ends following the layout
-	done    sync.WaitGroup
+
+	mu   sync.Mutex
+	seen []uint64 // by shard: the sequence that the client has read or written
 }
 
 // Connect connects to a cluster through a connection that the caller owns: see ConnectNATS. An unknown
@@ -87,16 +87,15 @@ func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions
 		c.plan.Close()
 		return nil, err
 	}
-	layout, _, _ := c.plan.Layout()
-	c.view.Store(c.newView(layout, nil))
+	c.seen = make([]uint64, c.Shards())
+	for shard := range c.seen {
+		c.logs = append(c.logs, journal.New(js, c.cluster, shard))
+	}
 	if c.heard, err = listen(nc); err != nil {
 		c.router.Close()
 		c.plan.Close()
 		return nil, err
 	}
-	var following context.Context
-	following, c.stop = context.WithCancel(context.Background())
-	c.done.Go(func() { c.follow(following) })
 	return c, nil
 }
 
@@ -118,8 +117,8 @@ func (c *Client) open(ctx context.Context) (err error) {
 	}
 }
 
-// Shards returns the number of shards. Grow doubles it.
-func (c *Client) Shards() int { return c.view.Load().Shards }
+// Shards returns the number of shards. They have the numbers from 0 on.
+func (c *Client) Shards() int { return c.plan.Settings.Shards }
 
 // Close ends the client. Calls in progress may fail. The connection stays open. A second Close is
 // db.ErrClosed.
@@ -127,8 +126,6 @@ func (c *Client) Close() error {
 	err := db.ErrClosed
 	c.closing.Do(func() {
 		c.router.Close()
-		c.stop()
-		c.done.Wait()
 		c.plan.Close()
 		err = c.heard.close()
 	})
@@ -213,108 +210,22 @@ func ConnectEach(urls string, options ...nats.Option) ([]*nats.Conn, error) {
 	return all, nil
 }
 
-// A view is the shards as a client uses them, by index. It is over when the cluster has grown: calls in it
-// end, and are repeated in the next view.
-type view struct {
-	plan.Layout
-	client *Client
-	logs   []*journal.Journal
-	ctx    context.Context // ends when the view is over
-	over   context.CancelCauseFunc
-
-	mu   sync.Mutex
-	seen []uint64 // by shard: the sequence that the client has read or written
-}
-
-// errGrown says that the cluster has grown during an operation.
-var errGrown = errors.New("the cluster has grown meanwhile")
-
-// newView returns the view of a layout. The client has seen the logs up to starts; nil: nothing.
-func (c *Client) newView(l plan.Layout, starts []uint64) *view {
-	v := &view{Layout: l, client: c, seen: make([]uint64, l.Shards)}
-	copy(v.seen, starts)
-	for i := range l.Shards {
-		v.logs = append(v.logs, journal.New(c.js, c.cluster, l.Number(i)))
-	}
-	v.ctx, v.over = context.WithCancelCause(context.Background())
-	return v
-}
-
-// follow replaces the view when the cluster has grown.
-func (c *Client) follow(ctx context.Context) {
-	for {
-		layout, starts, changed := c.plan.Layout()
-		if v := c.view.Load(); layout.First > v.First {
-			c.view.Store(c.newView(layout, starts))
-			v.over(errGrown)
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// next waits for the view after one whose shards are being split.
-func (c *Client) next(ctx context.Context, v *view) error {
-	for {
-		c.plan.Refresh()
-		select {
-		case <-v.ctx.Done():
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
-
-// isOver reports whether there is a later view.
-func (v *view) isOver() bool { return v.ctx.Err() != nil }
-
-// within returns a context that also ends when the view is over.
-func (v *view) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(v.ctx, func() { cancel(errGrown) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
-}
-
-// steady calls f with the view. If the cluster grows and f fails, steady calls it again with the next view.
-func (c *Client) steady(ctx context.Context, f func(ctx context.Context, v *view) error) error {
-	for {
-		v := c.view.Load()
-		in, cancel := v.within(ctx)
-		err := f(in, v)
-		cancel()
-		switch {
-		case err == nil || !v.isOver():
-			return err
-		case ctx.Err() != nil:
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
-	}
-}
-
-// of returns the index of the shard with a key.
-func (v *view) of(key string) int { return shard.Of(key, v.Shards) }
+// of returns the shard of a key.
+func (c *Client) of(key string) int { return shard.Of(key, c.Shards()) }
 
 // sees returns the sequence up to which this client has read or written the log of a shard. A replica must
 // have applied that much before it answers the client.
-func (v *view) sees(index int) uint64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.seen[index]
+func (c *Client) sees(shard int) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[shard]
 }
 
 // saw notes that the client has read or written a shard up to a sequence.
-func (v *view) saw(index int, seq uint64) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.seen[index] = max(v.seen[index], seq)
+func (c *Client) saw(shard int, seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen[shard] = max(c.seen[shard], seq)
 }
 
 // waitFor is how long, in milliseconds, a replica may wait to catch up with the client before another is
@@ -322,22 +233,22 @@ func (v *view) saw(index int, seq uint64) {
 const waitFor = 1000
 
 // ask asks a replica of a shard.
-func (v *view) ask(ctx context.Context, index int, q wire.Request) (*wire.Answer, error) {
-	a, err := v.client.router.Ask(ctx, v.prepare(index, &q))
-	v.learn(index, &q, a)
+func (c *Client) ask(ctx context.Context, shard int, q wire.Request) (*wire.Answer, error) {
+	a, err := c.router.Ask(ctx, c.prepare(shard, &q))
+	c.learn(shard, &q, a)
 	return a, err
 }
 
 // prepare completes a request to a shard.
-func (v *view) prepare(index int, q *wire.Request) *wire.Request {
-	q.Shard, q.From, q.Wait = v.Number(index), max(q.From, v.sees(index)), waitFor
+func (c *Client) prepare(shard int, q *wire.Request) *wire.Request {
+	q.Shard, q.From, q.Wait = shard, max(q.From, c.sees(shard)), waitFor
 	return q
 }
 
 // learn notes how far the answering replica has applied its log.
-func (v *view) learn(index int, q *wire.Request, a *wire.Answer) {
+func (c *Client) learn(shard int, q *wire.Request, a *wire.Answer) {
 	if a != nil && q.Verb != wire.Digest {
-		v.saw(index, a.Applied)
+		c.saw(shard, a.Applied)
 	}
 }
 
@@ -395,13 +306,12 @@ type LogStatus struct {
 func (c *Client) Logs(ctx context.Context) []LogStatus {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	v := c.view.Load()
-	logs := make([]LogStatus, v.Shards)
+	logs := make([]LogStatus, c.Shards())
 	var all sync.WaitGroup
-	for i := range logs {
+	for shard := range logs {
 		all.Go(func() {
-			info, err := v.logs[i].Info(ctx)
-			logs[i] = LogStatus{Shard: v.Number(i), First: info.First, Last: info.Last, Bytes: info.Bytes,
+			info, err := c.logs[shard].Info(ctx)
+			logs[shard] = LogStatus{Shard: shard, First: info.First, Last: info.Last, Bytes: info.Bytes,
 				Leader: info.Leader, Err: err}
 		})
 	}

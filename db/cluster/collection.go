@@ -105,11 +105,7 @@ func (c *Collection) Delete(ctx context.Context, key string) error {
 func (c *Collection) Get(ctx context.Context, key string) (*db.Item, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	var a *wire.Answer
-	err := c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
-		a, err = v.ask(ctx, v.of(key), wire.Request{Verb: wire.Get, Collection: c.name, Key: key})
-		return err
-	})
+	a, err := c.client.ask(ctx, c.client.of(key), wire.Request{Verb: wire.Get, Collection: c.name, Key: key})
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +134,7 @@ func (c *Client) Collections(ctx context.Context) ([]string, error) {
 func (c *Collection) Schema(ctx context.Context) (db.Schema, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	var a *wire.Answer
-	err := c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
-		a, err = v.ask(ctx, 0, wire.Request{Verb: wire.Describe, Collection: c.name})
-		return err
-	})
+	a, err := c.client.ask(ctx, 0, wire.Request{Verb: wire.Describe, Collection: c.name})
 	if err != nil {
 		return db.Schema{}, err
 	}
@@ -313,14 +305,11 @@ func (c *Collection) ExportModel(ctx context.Context, w io.Writer, space db.Spac
 	if w == nil {
 		return fmt.Errorf("%w: nothing to write the model to", db.ErrInvalid)
 	}
-	var b []byte
-	err := c.client.steady(ctx, func(ctx context.Context, v *view) error {
-		of, err := c.revisions(ctx, v, space)
-		if err == nil {
-			b, err = c.modelOf(ctx, v, of)
-		}
+	of, err := c.revisions(ctx, space)
+	if err != nil {
 		return err
-	})
+	}
+	b, err := c.modelOf(ctx, of)
 	if err != nil {
 		return err
 	}
@@ -333,20 +322,20 @@ func (c *Collection) ExportModel(ctx context.Context, w io.Writer, space db.Spac
 type revisions struct {
 	space          db.Space
 	least, highest uint32
-	index          int // of the shard with the highest revision
+	shard          int // that has the highest revision
 }
 
 // revisions returns the revisions of a space; 0 is the active one.
-func (c *Collection) revisions(ctx context.Context, v *view, space db.Space) (r revisions, err error) {
+func (c *Collection) revisions(ctx context.Context, space db.Space) (r revisions, err error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	answers, _, err := c.scatter(ctx, v, false, nil,
+	answers, _, err := c.scatter(ctx, false, nil,
 		func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
 	if err != nil {
 		return r, err
 	}
 	r.space = space
-	for index, a := range answers {
+	for shard, a := range answers {
 		if a.About == nil {
 			return r, wire.ErrAnswer
 		}
@@ -364,25 +353,24 @@ func (c *Collection) revisions(ctx context.Context, v *view, space db.Space) (r 
 		}
 		s := a.About.Spaces[i]
 		r.space = s.Space // the same space on all shards, even if another one is activated meanwhile
-		if index == 0 || s.Revision < r.least {
+		if shard == 0 || s.Revision < r.least {
 			r.least = s.Revision
 		}
 		if s.Revision > r.highest {
-			r.highest, r.index = s.Revision, index
+			r.highest, r.shard = s.Revision, shard
 		}
 	}
 	return r, nil
 }
 
 // modelOf fetches the file of the model of a space, from a node of the shard with the highest revision.
-func (c *Collection) modelOf(ctx context.Context, v *view, of revisions) ([]byte, error) {
-	shard := v.Number(of.index)
+func (c *Collection) modelOf(ctx context.Context, of revisions) ([]byte, error) {
 	store, into := objects{c.client.js, c.client.cluster}, exportObject+wire.NewID().String()
 	defer store.remove(context.WithoutCancel(ctx), into)
-	_, err := c.client.orderShard(ctx, order{Do: "model", Shard: shard, Collection: c.name, Space: of.space,
-		From: v.sees(of.index), Into: into})
+	_, err := c.client.orderShard(ctx, order{Do: "model", Shard: of.shard, Collection: c.name, Space: of.space,
+		From: c.client.sees(of.shard), Into: into})
 	if err != nil {
-		return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, shard,
+		return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, of.shard,
 			err)
 	}
 	return store.fetch(ctx, into)

@@ -18,11 +18,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // CreateOptions are the options of Create.
 type CreateOptions struct {
-	Shards   int      // many more than nodes: adding nodes does not change it, only Grow doubles it
+	Shards   int      // many more than nodes: it does not change when nodes are added
 	Replicas int      // nodes that have each shard; 0 means 2
 	Nodes    []string // nodes that get the shards; nil: the nodes that answer now
 
@@ -30,11 +31,23 @@ type CreateOptions struct {
 	// acknowledged writes.
 	Servers int
 
-	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard starts from its newest
-	// backup there. The backups come from another cluster, whose logs are lost, or from fddhdb-beam. If that
-	// cluster has grown, Create takes its latest growth for which every shard has a backup. Shards is 0 or
-	// their number. The nodes must use this place for their backups, or at least be able to read it.
+	// From, if not empty, is a place of backups, see NodeOptions.Backups: the cluster starts from the newest
+	// backup of each shard there. The backups come from another cluster, or from fddhdb-beam. If Shards is 0 or
+	// their number, the shards stay as they are, and the nodes must be able to read this place.
+	//
+	// With another number of Shards each item goes to the shard of its key. Create reads the backups, and
+	// stores those of the new shards in Backups. All items, and one shard at a time, pass through a folder for
+	// temporary files (os.TempDir). Schemas, models, spaces and their numbers stay; items that learned
+	// projections encode get their codes by the latest revision of the model. The cluster exists only when
+	// all is done: if Create was interrupted, call it again.
 	From string
+
+	// Backups is the place for backups that the nodes have (NodeOptions.Backups). It is needed only for a
+	// number of shards other than that of From, and has no backups of another cluster.
+	Backups string
+
+	// Progress, unless nil, hears the stages of such a change, "read" and "load", in shards.
+	Progress event.Progress
 
 	// LogBytes bounds each log; 0 means 1 GiB. A full log takes no writes. The servers reserve as much for
 	// each shard (max_file_store).
@@ -53,17 +66,15 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 		return err
 	}
 	o.Replicas, o.Servers, o.LogBytes = cmp.Or(o.Replicas, 2), cmp.Or(o.Servers, 3), cmp.Or(o.LogBytes, 1<<30)
-	layout := plan.Layout{Shards: o.Shards}
+	was := 0 // shards of From, if they do not stay
 	if o.From != "" {
-		var err error
-		if layout.First, layout.Shards, err = vault.At(o.From).Generation(ctx, maxShards); err != nil {
+		has, err := vault.At(o.From).Shards(ctx, maxShards)
+		if err != nil {
 			return err
 		}
-		if o.Shards != 0 && o.Shards != layout.Shards {
-			return fmt.Errorf("%w: %d shards: %s has backups of %d", db.ErrInvalid, o.Shards, o.From,
-				layout.Shards)
+		if o.Shards = cmp.Or(o.Shards, has); o.Shards != has {
+			was = has
 		}
-		o.Shards = layout.Shards
 	}
 	if o.Shards < 1 || o.Shards > maxShards {
 		return fmt.Errorf("%w: %d shards: 1 to %d are possible", db.ErrInvalid, o.Shards, maxShards)
@@ -100,13 +111,19 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 	} else if !errors.Is(err, db.ErrNotFound) {
 		return err
 	}
-	placed, err := begin(ctx, o.From, layout)
+	if was > 0 {
+		if err := reshard(ctx, o, was); err != nil {
+			return err
+		}
+		o.From = o.Backups
+	}
+	placed, err := begin(ctx, o.From, o.Shards)
 	if err != nil {
 		return err
 	}
 	for shard := range o.Shards {
 		log := journal.Config{Replicas: o.Servers, MaxBytes: o.LogBytes, FirstSeq: placed[shard].Origin + 1}
-		if err := journal.New(js, c, layout.Number(shard)).Create(ctx, log); err != nil {
+		if err := journal.New(js, c, shard).Create(ctx, log); err != nil {
 			return err
 		}
 	}
@@ -118,19 +135,18 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 			placed[shard].Nodes = append(placed[shard].Nodes, o.Nodes[(shard+i)%len(o.Nodes)])
 		}
 	}
-	return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), First: layout.First,
-		Shards: o.Shards, Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
+	return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), Shards: o.Shards,
+		Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
 }
 
 // begin returns the start of each shard: empty, or a backup.
-func begin(ctx context.Context, place string, l plan.Layout) ([]plan.Placement, error) {
-	placed := make([]plan.Placement, l.Shards)
+func begin(ctx context.Context, place string, shards int) ([]plan.Placement, error) {
+	placed := make([]plan.Placement, shards)
 	if place == "" {
 		return placed, nil
 	}
 	from := vault.At(place)
-	for i := range placed {
-		shard := l.Number(i)
+	for shard := range placed {
 		e, err := from.Entry(ctx, shard)
 		if err != nil {
 			return nil, err
@@ -142,7 +158,7 @@ func begin(ctx context.Context, place string, l plan.Layout) ([]plan.Placement, 
 		if _, err := backup.Find(ctx, repository, backup.Choice{ID: e.Backup}); err != nil {
 			return nil, fmt.Errorf("shard %d: %w", shard, err)
 		}
-		placed[i].Base, placed[i].Origin = e.Backup, e.Position
+		placed[shard].Base, placed[shard].Origin = e.Backup, e.Position
 	}
 	return placed, nil
 }

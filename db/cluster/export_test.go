@@ -13,13 +13,6 @@ func SettleAtOnce(t *testing.T) {
 	t.Cleanup(func() { settled, abandoned, between = was, owned, apart })
 }
 
-// GrowInShort lets growths of this test wait for so long alone: for replicas with problems, and for parts.
-func GrowInShort(t *testing.T, ill, whole time.Duration) {
-	wasIll, wasWhole := illFor, wholeIn
-	illFor, wholeIn = ill, whole
-	t.Cleanup(func() { illFor, wholeIn = wasIll, wasWhole })
-}
-
 // RenewUnheard takes a lease, and renews it once more, as if the answer of the servers had been lost. end
 // gives it back; lost is closed when the holder has lost it.
 func RenewUnheard(ctx context.Context, c *Client, name string) (end func(), lost <-chan struct{}, err error) {

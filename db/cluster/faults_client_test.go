@@ -19,7 +19,6 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/checker"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/shard"
 )
 
@@ -38,9 +37,9 @@ func keyOf(prefix string, of int) string {
 	}
 }
 
-// tagOf returns a key of the shard of another key, which stays so when the cluster has grown.
+// tagOf returns a key of the shard of another key.
 func tagOf(session int, key string) string {
-	return keyOf2(fmt.Sprint("tag", session, "-"), shard.Of(key, 2*siteShards), 2*siteShards)
+	return keyOf(fmt.Sprint("tag", session), shardOfKey(key))
 }
 
 // faultKeys returns the keys that all clients write.
@@ -199,8 +198,6 @@ func (s *session) ask(ctx context.Context, r *rand.Rand, o *checker.Op, unknown 
 		o.Asked = 0
 	case applied:
 		o.Later = checker.OK
-	case errors.Is(refused, wire.ErrSplit): // it has not happened, whatever its condition
-		o.Asked, o.Result = 0, checker.Failed
 	case refused != nil:
 		o.Later = checker.Refused
 	default:

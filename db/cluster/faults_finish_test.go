@@ -21,7 +21,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/route"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
-	"github.com/fddhdb/fddhdb/db/shard"
 )
 
 // settleFor is how long replicas may take until they are equal when everything is mended.
@@ -34,16 +33,15 @@ func (s *site) finish(history *checker.History, faults []checker.Fault, sessions
 	defer cancel()
 	settled := s.settle(ctx)
 	var logs [][]apply.Message
-	n, _ := s.shards()
-	for index := range n {
-		log, err := s.story(ctx, index)
+	for shard := range siteShards {
+		log, err := s.readLog(ctx, shard)
 		if err != nil {
-			t.Fatalf("log of shard %d of %d: %v", index, n, err)
+			t.Fatalf("log of shard %d: %v", shard, err)
 		}
 		logs = append(logs, log)
 	}
 	ops := history.Ops()
-	found := checker.Check(ops, logs, func(key string) int { return shard.Of(key, n) })
+	found := checker.Check(ops, logs, shardOfKey)
 	for i, v := range found.Violations {
 		if i == 20 {
 			t.Errorf("and %d more", len(found.Violations)-i)
@@ -95,8 +93,7 @@ func (s *site) settled(ctx context.Context) error {
 	if len(all) < siteNodes {
 		return fmt.Errorf("%d nodes answer", len(all))
 	}
-	n, first := s.shards()
-	for shard := first; shard < first+n; shard++ {
+	for shard := range siteShards {
 		log, err := s.journal(shard)
 		if err != nil {
 			return err
@@ -134,8 +131,8 @@ func (s *site) journal(shard int) (*journal.Journal, error) {
 	return journal.New(js, "test", shard), nil
 }
 
-// readLog reads a log from a sequence to its end.
-func (s *site) readLog(ctx context.Context, shard int, from uint64) (all []apply.Message, err error) {
+// readLog reads a log to its end.
+func (s *site) readLog(ctx context.Context, shard int) (all []apply.Message, err error) {
 	log, err := s.journal(shard)
 	if err != nil {
 		return nil, err
@@ -145,7 +142,7 @@ func (s *site) readLog(ctx context.Context, shard int, from uint64) (all []apply
 		return nil, err
 	}
 	end := errors.New("the end")
-	err = log.Follow(ctx, from, func(some []journal.Read) error {
+	err = log.Follow(ctx, 1, func(some []journal.Read) error {
 		for _, m := range some {
 			all = append(all, m.Message)
 		}
@@ -173,22 +170,16 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 		s.t.Error(err)
 		return
 	}
-	count, first := s.shards()
-	digests := make([]map[string][]string, count) // by index: nodes by digest
+	var digests [siteShards]map[string][]string // nodes by digest
 	for _, n := range all {
 		for _, r := range n.Shards {
-			index := r.Shard - first
-			if index < 0 || index >= count {
-				s.t.Errorf("node %s has shard %d", n.Node, r.Shard)
-				continue
-			}
 			router, err := route.New(s.admin, names.Cluster("test"), only(n.Node), nil)
 			if err != nil {
 				s.t.Error(err)
 				return
 			}
 			ask := func(q wire.Request) *wire.Answer {
-				q.Shard, q.From, q.Wait, q.Collection = r.Shard, uint64(len(logs[index])), 5000, "codes"
+				q.Shard, q.From, q.Wait, q.Collection = r.Shard, uint64(len(logs[r.Shard])), 5000, "codes"
 				a, err := router.Ask(ctx, &q)
 				if err != nil {
 					s.t.Errorf("node %s, shard %d: %v", n.Node, r.Shard, err)
@@ -196,11 +187,11 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 				}
 				return a
 			}
-			if digests[index] == nil {
-				digests[index] = map[string][]string{}
+			if digests[r.Shard] == nil {
+				digests[r.Shard] = map[string][]string{}
 			}
 			digest := fmt.Sprintf("%x", ask(wire.Request{Verb: wire.Digest}).Digest)
-			digests[index][digest] = append(digests[index][digest], n.Node)
+			digests[r.Shard][digest] = append(digests[r.Shard][digest], n.Node)
 			items := map[string]string{}
 			if found := ask(wire.Request{Verb: wire.Search,
 				Query: wire.QueryOf(db.Query{Code: []byte{0, 0}, K: 1000,
@@ -209,29 +200,29 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 					items[h.Key] = string(h.Item.Payload)
 				}
 			}
-			if want := final[index]; !maps.Equal(items, want) {
+			if want := final[r.Shard]; !maps.Equal(items, want) {
 				s.t.Errorf("node %s, shard %d: it has %v, and the log leaves %v", n.Node, r.Shard, items,
 					want)
 			}
 			got := map[string]string{}
-			for key := range final[index] {
+			for key := range final[r.Shard] {
 				if it := ask(wire.Request{Verb: wire.Get, Key: key}).Item; it != nil {
 					got[key] = string(it.Payload)
 				}
 			}
-			if !reflect.DeepEqual(got, final[index]) {
+			if !reflect.DeepEqual(got, final[r.Shard]) {
 				s.t.Errorf("node %s, shard %d: by key it has %v, and the log leaves %v", n.Node, r.Shard, got,
-					final[index])
+					final[r.Shard])
 			}
-			if count := ask(wire.Request{Verb: wire.Count}).N; count != len(final[index]) {
+			if count := ask(wire.Request{Verb: wire.Count}).N; count != len(final[r.Shard]) {
 				s.t.Errorf("node %s, shard %d: it counts %d items, and the log leaves %d", n.Node, r.Shard,
-					count, len(final[index]))
+					count, len(final[r.Shard]))
 			}
 		}
 	}
-	for index, d := range digests {
+	for shard, d := range digests {
 		if len(d) != 1 {
-			s.t.Errorf("shard %d of %d: digests and the nodes that have them: %v", index, count,
+			s.t.Errorf("shard %d: digests and the nodes that have them: %v", shard,
 				slices.Collect(maps.Values(d)))
 		}
 	}

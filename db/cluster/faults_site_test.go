@@ -41,7 +41,6 @@ type site struct {
 	nodes   []*nodeProcess
 	mounted []string // folders that are small disks of their own: of the last node and the last server
 	admin   *nats.Conn
-	grown   *grownSite // nil: it has not grown
 }
 
 func newSite(t *testing.T) *site {

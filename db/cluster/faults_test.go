@@ -28,8 +28,6 @@ var (
 		"keep the folders of TestFaults, with the logs of all processes, also if nothing is wrong")
 	faultsOnly = flag.String("faults-only", "",
 		"faults of TestFaults whose names contain this, alone; all if empty")
-	faultsGrow = flag.Bool("faults-grow", true,
-		"let the cluster grow in the middle of each run of TestFaults")
 	faultsSeed = flag.String("seed", "1",
 		"`N`, where the schedules of TestFaults begin, or new, a seed of its own for this run")
 )
@@ -94,19 +92,7 @@ func runFaults(t *testing.T, seed uint64, total time.Duration) {
 			}
 		})
 	}
-	growing, giveUp := context.WithTimeout(ctx, total+growFor)
-	defer giveUp()
-	grown := make(chan []checker.Fault, 1)
-	if client := s.connect("c5"); *faultsGrow { // no fault hits the connections of this client alone
-		working.Go(func() {
-			pause(growing, total/4)
-			grown <- s.grow(growing, client, history)
-		})
-	} else {
-		grown <- nil
-	}
 	faults := s.breakAll(history, plan, total)
-	faults = append(faults, <-grown...)
 	pause(ctx, 2*time.Second) // a last look at what is mended
 	stop()
 	working.Wait()

@@ -52,8 +52,7 @@ func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error
 			o.Progress("store", int64(stored), 0)
 		}
 	}
-	v := c.client.view.Load() // after a growth importSome divides the items again
-	shards := make([]chan []*db.Item, v.Shards)
+	shards := make([]chan []*db.Item, c.client.Shards())
 	var all sync.WaitGroup
 	for i := range shards {
 		shards[i] = make(chan []*db.Item, 1)
@@ -94,7 +93,7 @@ func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error
 			own.Key = wire.NewID().String()
 			item = &own
 		}
-		s := v.of(item.Key)
+		s := c.client.of(item.Key)
 		waiting[s] = append(waiting[s], item)
 		if bytes[s] += sizeOf(item); len(waiting[s]) == importItems || bytes[s] >= importBytes {
 			send(s)
@@ -132,22 +131,9 @@ func sizeOf(it *db.Item) int {
 	return n
 }
 
-// importSome stores items of one shard, or of its parts. If the shard refuses them, bisection finds the bad
-// ones.
+// importSome stores items of one shard. If the shard refuses them, bisection finds the bad ones.
 func (c *Collection) importSome(ctx context.Context, items []*db.Item, refused func(*db.Item, error) error,
 	add func(int)) error {
-	v, parts := c.client.view.Load(), map[int][]*db.Item{}
-	for _, it := range items {
-		parts[v.of(it.Key)] = append(parts[v.of(it.Key)], it)
-	}
-	if len(parts) > 1 { // the cluster has grown
-		for _, some := range parts {
-			if err := c.importSome(ctx, some, refused, add); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	b := c.NewBatch()
 	for _, it := range items {
 		b.Put(it)
@@ -242,74 +228,28 @@ func (c *Client) Outcome(ctx context.Context,
 	unknown *UnknownError) (applied bool, refused error, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	o, _, err := c.lookup(ctx, unknown, true)
-	if err != nil || o == nil {
+	shard := unknown.Shard
+	if shard < 0 || shard >= c.Shards() {
+		return false, nil, fmt.Errorf("%w: operation %s of shard %d: there is no such shard", db.ErrInvalid,
+			unknown.ID, shard)
+	}
+	info, err := c.logs[shard].Info(ctx)
+	if err != nil {
 		return false, nil, err
 	}
-	return o.Fault == nil, o.Err(), nil
-}
-
-// settle finds the outcome of an operation made in a view that is over. The log of its shard is closed, so
-// nothing more is applied there, and the parts know all that the shard has applied. base is Op.Base of the
-// operation. errAgain means that it was not applied and never will be.
-func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64) error {
-	o, applied, err := c.lookup(ctx, unknown, false)
-	switch {
-	case err != nil:
-		return &UnknownError{unknown.ID, unknown.Shard, fmt.Errorf("%w: %w", err, unknown.Err)}
-	case o != nil:
-		return o.Err()
-	case base+wire.Memory <= applied: // it may have been applied and forgotten
-		return unknown
+	// The replica first applies the whole log.
+	a, err := c.ask(ctx, shard, wire.Request{Verb: wire.OutcomeOf, ID: unknown.ID, From: info.Last})
+	if err != nil || a.Outcome == nil {
+		return false, nil, err
 	}
-	return errAgain
-}
-
-// lookup asks the shard of an operation for its outcome, or all parts of a split shard. o is nil if no
-// replica remembers the operation. With latest the shard first applies its whole log. applied is the highest
-// sequence of the answers (wire.Answer.Applied).
-func (c *Client) lookup(ctx context.Context, unknown *UnknownError,
-	latest bool) (o *wire.Outcome, applied uint64, err error) {
-	err = c.steady(ctx, func(ctx context.Context, v *view) error {
-		o, applied = nil, 0
-		of, _ := c.plan.Settings.Of(unknown.Shard)
-		if !of.Has(unknown.Shard) || unknown.Shard >= v.First+v.Shards {
-			return fmt.Errorf("%w: operation %s of shard %d: there is no such shard, nor was there",
-				db.ErrInvalid, unknown.ID, unknown.Shard)
-		}
-		layout, starts, _ := c.plan.Layout()
-		for _, index := range of.Parts(of.Index(unknown.Shard), v.Layout) {
-			q := wire.Request{Verb: wire.OutcomeOf, ID: unknown.ID}
-			switch {
-			case latest && v.Has(unknown.Shard):
-				info, err := v.logs[index].Info(ctx)
-				if err != nil {
-					return err
-				}
-				q.From = info.Last
-			// from this sequence on a part has the whole state of the shard
-			case layout == v.Layout && starts != nil:
-				q.From = starts[index]
-			}
-			a, err := v.ask(ctx, index, q)
-			if err != nil {
-				return err
-			}
-			if applied = max(applied, a.Applied); a.Outcome != nil {
-				o = a.Outcome
-				return nil
-			}
-		}
-		return nil
-	})
-	return o, applied, err
+	return a.Outcome.Fault == nil, a.Outcome.Err(), nil
 }
 
 // silence is how long outcome waits before it asks a replica.
 const silence = 100 * time.Millisecond
 
 // outcome returns the outcome of the operation with that sequence in the log.
-func (v *view) outcome(ctx context.Context, index int, id wire.ID, seq uint64,
+func (c *Client) outcome(ctx context.Context, shard int, id wire.ID, seq uint64,
 	heard <-chan *wire.Outcome) (*wire.Outcome, error) {
 	select {
 	case o := <-heard:
@@ -324,7 +264,7 @@ func (v *view) outcome(ctx context.Context, index int, id wire.ID, seq uint64,
 	defer cancel()
 	go func() {
 		var err error
-		answer, err = v.ask(ctx, index, wire.Request{Verb: wire.OutcomeOf, ID: id, From: seq})
+		answer, err = c.ask(ctx, shard, wire.Request{Verb: wire.OutcomeOf, ID: id, From: seq})
 		asked <- err
 	}()
 	select {

@@ -164,24 +164,17 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 	if n.closed {
 		return
 	}
-	split := func(shard int) string {
-		if is := p.Placement(shard); is.Split {
-			return is.Base
-		}
-		return ""
-	}
 	for shard, r := range n.replicas {
-		if !slices.Contains(shards, shard) || r.Split != split(shard) { // or the shard has been split again
+		if !slices.Contains(shards, shard) {
 			delete(n.replicas, shard)
 			n.retire(shard, r)
 		}
 	}
 	for _, shard := range shards {
 		if n.replicas[shard] == nil && n.retired[shard] == nil {
-			layout, _ := p.Settings.Of(shard)
 			n.replicas[shard] = replica.Start(replica.Config{
-				Cluster: p.Settings.ID, Shard: shard, Layout: layout, Parent: p.Settings.Parent(shard),
-				Split: split(shard), Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)),
+				Cluster: p.Settings.ID, Shard: shard, Shards: p.Settings.Shards,
+				Dir:     filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)),
 				Options: db.ShareCaches(n.opts.DB, len(shards)),
 				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn,
 				Fetch: objects{n.js, n.cluster}.fetch, Log: n.opts.Log,

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -19,10 +18,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/jetstreamext"
 
-	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
@@ -349,14 +346,10 @@ var abandoned = 48 * time.Hour // a variable for tests
 // mostSwept bounds the objects of one sweep, and so its memory: the oldest come first.
 const mostSwept = 100_000
 
-// byNumber orders the names of streams by the number at their end.
-func byNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
-
 // sweep removes the objects that no log of the cluster names: their messages have been trimmed behind
-// backups, or never came. It reads all logs, also of shards that are being split and of their parts. If it
-// cannot read a message, it removes no such object, because the message may name any. It also removes
-// abandoned objects.
-func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err error) {
+// backups, or never came. It reads all logs. If it cannot read a message, it removes no such object, because
+// the message may name any. It also removes abandoned objects.
+func (n *Node) sweep(ctx context.Context, shards int) (removed int, err error) {
 	store := objects{n.js, n.cluster}
 	erase := func(all map[string]object) error {
 		for _, x := range all {
@@ -376,18 +369,8 @@ func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err erro
 		return 0, err
 	}
 	// after the objects: a message appended from now on names another object
-	logs, err := journal.Logs(ctx, n.js, n.cluster)
-	if err != nil {
-		return removed, err
-	}
-	for i := range of.Shards {
-		if stream := n.cluster.Stream(of.Number(i)); logs[stream] == nil {
-			return removed, fmt.Errorf("%w: log %s", db.ErrNotFound, stream)
-		}
-	}
-	// Shards being split come before their parts: a message copied meanwhile is seen in one of them.
-	for _, stream := range slices.SortedFunc(maps.Keys(logs), byNumber) {
-		err := logs[stream].All(ctx, func(some []journal.Read) error {
+	for shard := range shards {
+		err := journal.New(n.js, n.cluster, shard).All(ctx, func(some []journal.Read) error {
 			for _, m := range some {
 				op, err := wire.DecodeOp(m.Data)
 				if err != nil {

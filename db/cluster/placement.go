@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
@@ -25,13 +24,11 @@ type Placement struct {
 	Nodes []string
 }
 
-// Placement returns the nodes of each shard, by number of the shard. The numbers begin with 0 in a cluster
-// that has not grown.
+// Placement returns the nodes of each shard.
 func (c *Client) Placement() []Placement {
-	v := c.view.Load()
-	all := make([]Placement, v.Shards)
-	for i := range all {
-		all[i] = Placement{v.Number(i), slices.Clone(c.plan.Nodes(v.Number(i)))}
+	all := make([]Placement, c.Shards())
+	for shard := range all {
+		all[shard] = Placement{shard, slices.Clone(c.plan.Nodes(shard))}
 	}
 	return all
 }
@@ -40,8 +37,8 @@ func (c *Client) Placement() []Placement {
 // serves only when it has caught up; then the old node leaves. Requests are answered all the time. If the
 // context ends early, both nodes have the shard: call Move again.
 func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
-	if !slices.Contains(c.plan.Shards(), shard) {
-		return fmt.Errorf("%w: shard %d: there are %v", db.ErrInvalid, shard, c.view.Load().Layout)
+	if shard < 0 || shard >= c.Shards() {
+		return fmt.Errorf("%w: shard %d: there are shards 0 to %d", db.ErrInvalid, shard, c.Shards()-1)
 	}
 	if from == to {
 		return fmt.Errorf("%w: from node %s to itself", db.ErrInvalid, from)
@@ -74,7 +71,7 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
 
 // caughtUp waits until a node has applied all messages that the log of a shard has now.
 func (c *Client) caughtUp(ctx context.Context, shard int, node string) error {
-	info, err := journal.New(c.js, c.cluster, shard).Info(ctx)
+	info, err := c.logs[shard].Info(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,19 +111,19 @@ func (c *Client) status(ctx context.Context, node string) (NodeStatus, error) {
 }
 
 // Drain moves all shards of a node to other nodes, those with the fewest shards first, so that you can shut
-// the node down. While a cluster grows it moves shards and their parts.
+// the node down.
 func (c *Client) Drain(ctx context.Context, node string) error {
 	all, err := c.Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	for _, shard := range c.plan.Shards() {
+	for shard := range c.Shards() {
 		nodes := c.plan.Nodes(shard)
 		if !slices.Contains(nodes, node) {
 			continue
 		}
 		loads := map[string]int{}
-		for _, s := range c.plan.Shards() {
+		for s := range c.Shards() {
 			for _, n := range c.plan.Nodes(s) {
 				loads[n]++
 			}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/merge"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -129,19 +128,15 @@ const partialFor = 2 * time.Second
 // all asks all shards in parallel.
 func (c *Collection) all(ctx context.Context,
 	request func(shard int) wire.Request) (answers []*wire.Answer, err error) {
-	err = c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
-		answers, _, err = c.scatter(ctx, v, false, nil, request)
-		return err
-	})
+	answers, _, err = c.scatter(ctx, false, nil, request)
 	return answers, err
 }
 
-// scatter asks all shards of a view in parallel, except the shards for which skip, if not nil, is true.
-// request and answers use the index of a shard. A silent shard is an error. With partial it is missing
-// instead, as long as another shard answers: missing has the numbers of such shards.
-func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip func(shard int) bool,
+// scatter asks all shards in parallel, except the shards for which skip, if not nil, is true. A silent shard
+// is an error. With partial it is missing instead, as long as another shard answers.
+func (c *Collection) scatter(ctx context.Context, partial bool, skip func(shard int) bool,
 	request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
-	requests := make([]*wire.Request, v.Shards)
+	requests := make([]*wire.Request, c.client.Shards())
 	asked := 0
 	for shard := range requests {
 		if skip != nil && skip(shard) {
@@ -150,7 +145,7 @@ func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip fu
 		asked++
 		q := request(shard)
 		q.Collection = c.name
-		requests[shard] = v.prepare(shard, &q)
+		requests[shard] = c.client.prepare(shard, &q)
 	}
 	if partial { // do not wait longer for silent shards
 		var cancel context.CancelFunc
@@ -159,10 +154,7 @@ func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip fu
 	}
 	answers, errs := c.client.router.AskAll(ctx, requests)
 	for shard, a := range answers {
-		v.learn(shard, requests[shard], a)
-	}
-	if v.isOver() && errors.Join(errs...) != nil {
-		return nil, nil, errGrown
+		c.client.learn(shard, requests[shard], a)
 	}
 	for shard, err := range errs {
 		var silent *ShardError
@@ -170,31 +162,22 @@ func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip fu
 		case err == nil:
 		case partial && errors.As(err, &silent):
 			answers[shard] = nil
-			missing = append(missing, v.Number(shard))
+			missing = append(missing, shard)
 		default:
 			return nil, nil, err
 		}
 	}
 	if asked > 0 && len(missing) == asked {
-		return nil, nil, errs[v.Index(missing[0])]
+		return nil, nil, errs[missing[0]]
 	}
 	return answers, missing, nil
 }
 
 // search asks all shards for the first hits behind the cursor, and merges them.
-func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (found *Result, err error) {
+func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (*Result, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	err = c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
-		found, err = c.searchIn(ctx, v, q, r)
-		return err
-	})
-	return found, err
-}
-
-// searchIn is search in one view.
-func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Request) (*Result, error) {
-	from, err := merge.ParseCursor(q.After, v.Shards)
+	from, err := merge.ParseCursor(q.After, c.client.Shards())
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +190,7 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 	if basis, ok := from.Basis(); ok {
 		in.space, in.revision, in.Rerank = basis.Space, basis.Revision, basis.Rerank
 	}
-	queries, err := c.queries(ctx, v, in)
+	queries, err := c.queries(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +199,7 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 		if want.Within { // the totals and facets of ended shards count, too
 			skip = nil
 		}
-		answers, missing, err := c.scatter(ctx, v, q.AllowPartial, skip, func(shard int) wire.Request {
+		answers, missing, err := c.scatter(ctx, q.AllowPartial, skip, func(shard int) wire.Request {
 			own := r
 			own.Query, own.After = queries(shard), from.After(shard)
 			if from.Ended(shard) {
@@ -250,7 +233,7 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 			return nil, fmt.Errorf("%w: %w: search from the start", ErrMoved, differ)
 		}
 		if agree(&in, differ) {
-			if queries, err = c.queries(ctx, v, in); err != nil {
+			if queries, err = c.queries(ctx, in); err != nil {
 				return nil, err
 			}
 			continue
@@ -326,13 +309,13 @@ func strip(page *db.Result, include db.Include) {
 
 // queries returns the query for each shard; shards share it, so do not change it. A query by key goes
 // unchanged to the shard with the item. The other shards get the item's vector instead, or else its code.
-func (c *Collection) queries(ctx context.Context, v *view, q asked) (func(shard int) *wire.Query, error) {
+func (c *Collection) queries(ctx context.Context, q asked) (func(shard int) *wire.Query, error) {
 	if q.Key == "" {
 		all := q.wire()
 		return func(int) *wire.Query { return all }, nil
 	}
-	owner := v.of(q.Key)
-	a, err := v.ask(ctx, owner, wire.Request{Verb: wire.Get, Collection: c.name, Key: q.Key,
+	owner := c.client.of(q.Key)
+	a, err := c.client.ask(ctx, owner, wire.Request{Verb: wire.Get, Collection: c.name, Key: q.Key,
 		Query: asked{space: q.space}.wire()})
 	if err != nil {
 		return nil, err
@@ -360,14 +343,14 @@ func (c *Collection) queries(ctx context.Context, v *view, q asked) (func(shard 
 		if q.space == db.ActiveSpace && it.Code != nil {
 			// A code belongs to one space. Another space may be activated right now, so the query names the
 			// space for all shards.
-			about, err := v.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
+			about, err := c.client.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
 			if err != nil {
 				return nil, err
 			}
 			for _, s := range about.About.Spaces {
 				if s.State == report.SpaceActive && q.space == db.ActiveSpace {
 					q.space = s.Space
-					return c.queries(ctx, v, q)
+					return c.queries(ctx, q)
 				}
 			}
 		}
@@ -382,12 +365,8 @@ func (c *Collection) queries(ctx context.Context, v *view, q asked) (func(shard 
 	}, nil
 }
 
-// errParts says that a shard was split before an operation was applied on it. The operation goes to its
-// parts.
-var errParts = errors.New("the shard has been split")
-
-// onAll applies an operation on every shard, in parallel. If a shard is split first, its parts get the
-// operation. The result of each shard goes through done, unless done is nil.
+// onAll applies an operation on every shard, in parallel. The result of each shard goes through done, unless
+// done is nil.
 func (c *Client) onAll(ctx context.Context, op func() *wire.Op, done func(error) error) error {
 	return c.onAllBefore(ctx, time.Time{}, op, done)
 }
@@ -397,33 +376,18 @@ func (c *Client) onAllBefore(ctx context.Context, late time.Time, op func() *wir
 	done func(error) error) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	var on func(l plan.Layout, indexes []int) error
-	on = func(l plan.Layout, indexes []int) error {
-		errs := make([]error, len(indexes))
-		var all sync.WaitGroup
-		for i, index := range indexes {
-			all.Go(func() {
-				err := c.doBefore(ctx, late, func(v *view) (int, error) {
-					if v.Layout != l {
-						return 0, errParts
-					}
-					return index, nil
-				}, op())
-				switch {
-				case errors.Is(err, errParts):
-					now := c.view.Load().Layout
-					err = on(now, l.Parts(index, now))
-				case done != nil:
-					err = done(err)
-				}
-				errs[i] = err
-			})
-		}
-		all.Wait()
-		return errors.Join(errs...)
+	errs := make([]error, c.Shards())
+	var all sync.WaitGroup
+	for shard := range errs {
+		all.Go(func() {
+			errs[shard] = c.doBefore(ctx, late, shard, op())
+			if done != nil {
+				errs[shard] = done(errs[shard])
+			}
+		})
 	}
-	l := c.view.Load().Layout
-	return on(l, l.Indexes())
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // parts hold answers that are too large for a message: the node answers with the first part, and the client

@@ -44,13 +44,13 @@ type Training struct {
 // The calling process needs the memory of fit.TrainOver, a node the memory of sum.Pass.Sum. Possible methods
 // are labels and the label-free ones.
 func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training, error) {
-	t, in, err := c.beginTraining(ctx, "training")
+	t, err := c.beginTraining(ctx, "training")
 	if err != nil {
 		return nil, err
 	}
 	defer t.end()
-	if err := t.survey(in); err != nil {
-		return nil, t.grown(err)
+	if err := t.survey(t.lease.ctx); err != nil {
+		return nil, err
 	}
 	labelled := t.choose(opt)
 	modalities, places, leftOut, shared := db.TrainingModalities(t.schema, t.any)
@@ -65,9 +65,9 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 		opt.Shared = shared
 	}
 	t.labelled = labelled
-	result, err := fit.TrainOver(in, modalities, t, opt.Options)
+	result, err := fit.TrainOver(t.lease.ctx, modalities, t, opt.Options)
 	if err != nil {
-		return nil, t.grown(err)
+		return nil, err
 	}
 	var names []string
 	for _, id := range result.Model.Labels() {
@@ -91,36 +91,22 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 	return &Training{Space: space, Report: result.Report, Items: t.n, LeftOut: leftOut, Model: object}, nil
 }
 
-// beginTraining takes the lease of the collection for a training or an update; kind names it in errors. in
-// ends with the lease, or when the view of the training is over. end ends the training and gives the lease
-// back.
-func (c *Collection) beginTraining(ctx context.Context,
-	kind string) (t *training, in context.Context, err error) {
+// beginTraining takes the lease of the collection for a training or an update; kind names it in errors. end
+// ends the training and gives the lease back.
+func (c *Collection) beginTraining(ctx context.Context, kind string) (*training, error) {
 	l, err := c.client.take(ctx, "lease.train."+wireName(c.name))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s of collection %q: %w", kind, c.name, err)
+		return nil, fmt.Errorf("%s of collection %q: %w", kind, c.name, err)
 	}
-	t = &training{c: c, lease: l, view: c.client.view.Load(), id: wire.NewID().String(),
-		store: objects{c.client.js, c.client.cluster}}
-	in, t.stop = t.view.within(l.ctx)
-	return t, in, nil
-}
-
-// grown replaces the error of a training if the cluster has grown: its items are in other shards now.
-func (t *training) grown(err error) error {
-	if !t.view.isOver() {
-		return err
-	}
-	return fmt.Errorf("%w: training of collection %q: %w: train it again", db.ErrConflict, t.c.name, errGrown)
+	return &training{c: c, lease: l, id: wire.NewID().String(),
+		store: objects{c.client.js, c.client.cluster}}, nil
 }
 
 // A training is a sum.Engine over shards.
 type training struct {
 	c     *Collection
-	lease *lease             // one training or update of the collection at a time
-	view  *view              // its shards hold the training items
-	stop  context.CancelFunc // ends the context that ends with the view
-	id    string             // of the session on each shard
+	lease *lease // one training or update of the collection at a time
+	id    string // of the session on each shard
 	store objects
 
 	schema   db.Schema
@@ -170,13 +156,12 @@ func (t *training) summed() {
 // end ends the sessions, removes the temporary objects, and gives the lease back.
 func (t *training) end() {
 	defer t.lease.end(t.c.client)
-	t.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), t.c.client.opts.Timeout)
 	defer cancel()
 	for shard, s := range t.shards {
 		if s.node != "" {
 			// on failure the session expires
-			_, _ = t.c.client.order(ctx, s.node, order{Do: "end", Shard: t.view.Number(shard), Session: t.id})
+			_, _ = t.c.client.order(ctx, s.node, order{Do: "end", Shard: shard, Session: t.id})
 		}
 	}
 	t.store.remove(ctx, t.made...)
@@ -184,12 +169,12 @@ func (t *training) end() {
 
 // survey begins a session on a node of each shard, and collects schema, labels and items.
 func (t *training) survey(ctx context.Context) error {
-	t.shards = make([]trained, t.view.Shards)
+	t.shards = make([]trained, t.c.client.Shards())
 	surveys := make([]replica.Survey, len(t.shards))
 	err := t.each(ctx, func(ctx context.Context, shard int) error {
 		into := t.object("survey-%d", shard)
-		node, err := t.c.client.orderShard(ctx, order{Do: "survey", Shard: t.view.Number(shard),
-			Session: t.id, Collection: t.c.name, From: t.view.sees(shard), Into: into})
+		node, err := t.c.client.orderShard(ctx, order{Do: "survey", Shard: shard,
+			Session: t.id, Collection: t.c.name, From: t.c.client.sees(shard), Into: into})
 		if err != nil {
 			return err
 		}
@@ -209,7 +194,7 @@ func (t *training) survey(ctx context.Context) error {
 		if shard == 0 {
 			t.schema = s.Schema
 		} else if fmt.Sprint(s.Schema) != fmt.Sprint(t.schema) {
-			return fmt.Errorf("%w: shard %d has another schema: %v", db.ErrInvalid, t.view.Number(shard),
+			return fmt.Errorf("%w: shard %d has another schema: %v", db.ErrInvalid, shard,
 				s.Schema)
 		}
 		for _, l := range s.Labels {
@@ -223,11 +208,11 @@ func (t *training) survey(ctx context.Context) error {
 		for i, b := range append([][]byte{s.Labelled}, s.Has...) {
 			all[i] = roaring.New()
 			if _, err := all[i].ReadFrom(bytes.NewReader(b)); err != nil {
-				return fmt.Errorf("survey of shard %d: %w", t.view.Number(shard), err)
+				return fmt.Errorf("survey of shard %d: %w", shard, err)
 			}
 		}
 		if of.labelled, of.has = all[0], all[1:]; len(of.has) != len(t.schema.Modalities) {
-			return fmt.Errorf("survey of shard %d: %d modalities, not %d", t.view.Number(shard), len(of.has),
+			return fmt.Errorf("survey of shard %d: %d modalities, not %d", shard, len(of.has),
 				len(t.schema.Modalities))
 		}
 	}
@@ -243,7 +228,7 @@ func (t *training) each(ctx context.Context, f func(ctx context.Context, shard i
 	for shard := range t.shards {
 		all.Go(func() {
 			if errs[shard] = f(ctx, shard); errs[shard] != nil {
-				errs[shard] = fmt.Errorf("shard %d: %w", t.view.Number(shard), errs[shard])
+				errs[shard] = fmt.Errorf("shard %d: %w", shard, errs[shard])
 				cancel()
 			}
 		})
@@ -347,7 +332,7 @@ func (t *training) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 		if err := t.store.put(ctx, sum, asked); err != nil {
 			return err
 		}
-		_, err = t.c.client.order(ctx, s.node, order{Do: "sum", Shard: t.view.Number(shard), Session: t.id,
+		_, err = t.c.client.order(ctx, s.node, order{Do: "sum", Shard: shard, Session: t.id,
 			Sum: sum, Into: into[shard]})
 		if err != nil {
 			return fmt.Errorf("node %s: %w", s.node, err)
@@ -437,26 +422,26 @@ type Update struct {
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress) // it is called from a goroutine for each shard
 	defer ended()
-	t, in, err := c.beginTraining(ctx, "update")
+	t, err := c.beginTraining(ctx, "update")
 	if err != nil {
 		return nil, err
 	}
 	defer t.end()
 	// Operations of an earlier update are applied before this one, or refused. So the revisions are known,
 	// and no revision gets the number of another.
-	err = c.client.onAll(in, func() *wire.Op {
+	err = c.client.onAll(t.lease.ctx, func() *wire.Op {
 		return &wire.Op{Kind: wire.TakeOver, Collection: c.name,
 			Fence: t.lease.number}
 	}, nil)
 	if err != nil {
-		return nil, t.grown(err)
+		return nil, err
 	}
-	out, file, least, err := c.newest(in, t.view, opt.Space)
+	out, file, least, err := c.newest(t.lease.ctx, opt.Space)
 	if err != nil {
-		return nil, t.grown(err)
+		return nil, err
 	}
-	if err := t.survey(in); err != nil {
-		return nil, t.grown(err)
+	if err := t.survey(t.lease.ctx); err != nil {
+		return nil, err
 	}
 	names := file.Labels()
 	ids := make([]uint32, len(names))
@@ -478,13 +463,13 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	t.progress = opt.Progress
 	next, s := m, model.NewStatistics(m)
 	if t.n > 0 {
-		next, s, err = fit.UpdateOver(in, m, t)
+		next, s, err = fit.UpdateOver(t.lease.ctx, m, t)
 	}
 	if errors.Is(err, model.ErrMismatch) {
 		err = fmt.Errorf("%w: space %d of collection %q: %w", db.ErrInvalid, out.Space, c.name, err)
 	}
 	if err != nil {
-		return nil, t.grown(err)
+		return nil, err
 	}
 	taught := 0
 	for i, mod := range m.Modalities() {
@@ -517,13 +502,13 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 
 // newest finds the space to update, and its model from a shard with the highest revision, which has the grown
 // labels. least is the lowest revision of a shard.
-func (c *Collection) newest(ctx context.Context, v *view,
+func (c *Collection) newest(ctx context.Context,
 	space db.Space) (out *Update, file *fit.File, least uint32, err error) {
-	of, err := c.revisions(ctx, v, space)
+	of, err := c.revisions(ctx, space)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	b, err := c.modelOf(ctx, v, of)
+	b, err := c.modelOf(ctx, of)
 	if err != nil {
 		return nil, nil, 0, err
 	}

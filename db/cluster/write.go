@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,16 +15,10 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
-	"github.com/fddhdb/fddhdb/db/shard"
 )
-
-// A target returns the index of the shard of a view that an operation is for.
-type target func(v *view) (index int, err error)
 
 // do appends an operation to the log of a shard and waits for its outcome: nil, or the error of a refusal.
 // After an *UnknownError the operation may have been applied, or may yet be; after any other error it has not
@@ -33,13 +26,13 @@ type target func(v *view) (index int, err error)
 //
 // A message may get into the log several times, because a server that is lost may have stored it without
 // acknowledging it. It is applied once.
-func (c *Client) do(ctx context.Context, at target, op *wire.Op) error {
-	return c.doBefore(ctx, time.Time{}, at, op)
+func (c *Client) do(ctx context.Context, shard int, op *wire.Op) error {
+	return c.doBefore(ctx, time.Time{}, shard, op)
 }
 
 // doBefore is do, with an error if the operation cannot be appended before a time: the object that it names
 // may be removed some time later.
-func (c *Client) doBefore(ctx context.Context, late time.Time, at target, op *wire.Op) error {
+func (c *Client) doBefore(ctx context.Context, late time.Time, shard int, op *wire.Op) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	select {
@@ -49,63 +42,32 @@ func (c *Client) doBefore(ctx context.Context, late time.Time, at target, op *wi
 	}
 	defer func() { <-c.pending }()
 	for {
-		v := c.view.Load()
-		index, err := at(v)
+		err := c.base(ctx, shard)
 		if err == nil {
-			in, cancel := v.within(ctx)
-			err = v.do(ctx, in, index, op, late)
-			cancel()
+			op.ID, op.Base = wire.NewID(), c.sees(shard)
+			err = c.once(ctx, shard, op, late)
 		}
-		switch {
-		case errors.Is(err, errAgain):
-			continue
-		case errors.Is(err, wire.ErrSplit):
-			if nerr := c.next(ctx, v); nerr != nil {
-				return fmt.Errorf("%w: nothing was written: %w", nerr, err)
-			}
-			continue
+		if !errors.Is(err, errAgain) {
+			return err
 		}
-		return err
 	}
 }
 
 // errAgain says that an operation was certainly not applied, and may be made again.
 var errAgain = errors.New("the operation is made anew")
 
-// do is Client.doBefore for one ID and in one view. in ends with the view.
-func (v *view) do(ctx, in context.Context, index int, op *wire.Op, late time.Time) error {
-	err := v.base(in, index)
-	if err == nil {
-		op.ID, op.Base = wire.NewID(), v.sees(index)
-		err = v.once(in, index, op, late)
-	}
-	if err == nil || !v.isOver() {
-		return err
-	}
-	var unknown *UnknownError
-	switch {
-	case errors.As(err, &unknown):
-		return v.client.settle(ctx, unknown, op.Base)
-	case wire.Decided(err):
-		return err
-	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-	}
-	return errAgain // it is not in the log
-}
-
 // base reads the length of a log that the client does not know yet. An operation that comes much later than
 // its base is refused.
-func (v *view) base(ctx context.Context, index int) error {
-	if v.sees(index) > 0 {
+func (c *Client) base(ctx context.Context, shard int) error {
+	if c.sees(shard) > 0 {
 		return nil
 	}
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		try, cancel := context.WithTimeout(ctx, 2*time.Second)
-		info, err := v.logs[index].Info(try)
+		info, err := c.logs[shard].Info(try)
 		cancel()
 		if err == nil {
-			v.saw(index, info.Last)
+			c.saw(shard, info.Last)
 			return nil
 		}
 		select {
@@ -117,8 +79,7 @@ func (v *view) base(ctx context.Context, index int) error {
 }
 
 // once appends an operation that has an ID, or gives up, see doBefore.
-func (v *view) once(ctx context.Context, index int, op *wire.Op, late time.Time) error {
-	c, shard := v.client, v.Number(index)
+func (c *Client) once(ctx context.Context, shard int, op *wire.Op, late time.Time) error {
 	data, err := op.Encode()
 	if err != nil {
 		return err
@@ -134,26 +95,26 @@ func (v *view) once(ctx context.Context, index int, op *wire.Op, late time.Time)
 	}
 	heard := c.heard.wait(op.ID)
 	defer c.heard.forget(op.ID)
-	seq, tries, err := v.logs[index].Append(ctx, op.ID.String(), data, c.heard.subject, late)
+	seq, tries, err := c.logs[shard].Append(ctx, op.ID.String(), data, c.heard.subject, late)
 	if err != nil && tries > 0 {
 		return &UnknownError{op.ID, shard, err}
 	}
 	if err != nil {
 		return err
 	}
-	o, err := v.outcome(ctx, index, op.ID, seq, heard)
+	o, err := c.outcome(ctx, shard, op.ID, seq, heard)
 	switch {
 	case err != nil:
 		return &UnknownError{op.ID, shard, fmt.Errorf("it is message %d of the log: %w", seq, err)}
 	// the only try, and too late
 	case errors.Is(o.Err(), wire.ErrExpired) && tries == 1 && op.Base+wire.Memory <= seq:
-		v.saw(index, seq)
+		c.saw(shard, seq)
 		return errAgain
 	// this message, or an earlier one of the same ID, may have been applied and forgotten
 	case errors.Is(o.Err(), wire.ErrExpired):
 		return &UnknownError{op.ID, shard, o.Err()}
 	}
-	v.saw(index, max(seq, o.Seq))
+	c.saw(shard, max(seq, o.Seq))
 	return o.Err()
 }
 
@@ -233,26 +194,13 @@ func (b *Batch) change(kind wire.ChangeKind, item *db.Item) {
 		return
 	}
 	b.changes = append(b.changes, wire.Change{Collection: b.c.name, Kind: kind, Item: it})
-	v := b.c.client.view.Load()
-	b.err = v.together(b.changes[0].Item.Key, it.Key)
-}
-
-// shard is the target of the batch. After the cluster grows, the items of a batch may belong to several
-// shards.
-func (b *Batch) shard(v *view) (index int, err error) {
-	first := b.changes[0].Item.Key
-	for _, ch := range b.changes {
-		if err := v.together(first, ch.Item.Key); err != nil {
-			return 0, err
-		}
-	}
-	return v.of(first), nil
+	b.err = b.c.client.together(b.changes[0].Item.Key, it.Key)
 }
 
 // together refuses a key that does not belong to the shard of the batch's first key.
-func (v *view) together(first, key string) error {
-	if of, index := v.of(key), v.of(first); of != index {
-		return fmt.Errorf("%w: item %.80q is of shard %d, and the batch of shard %d: only items of one shard are written together", db.ErrInvalid, key, v.Number(of), v.Number(index))
+func (c *Client) together(first, key string) error {
+	if of, is := c.of(key), c.of(first); of != is {
+		return fmt.Errorf("%w: item %.80q is of shard %d, and the batch of shard %d: only items of one shard are written together", db.ErrInvalid, key, of, is)
 	}
 	return nil
 }
@@ -269,7 +217,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 	if len(b.changes) == 0 {
 		return ctx.Err()
 	}
-	return b.c.client.do(ctx, b.shard, &wire.Op{Kind: wire.Write, Changes: b.changes})
+	return b.c.client.do(ctx, b.c.client.of(b.changes[0].Item.Key), &wire.Op{Kind: wire.Write, Changes: b.changes})
 }
 
 // callFor bounds one call of the servers; then the call is repeated. A lost call never gets an answer.
@@ -321,173 +269,6 @@ func passes(err error) bool {
 	return false
 }
 
-// forms converts messages of a shard to messages for the logs of its parts, one for one. It stops at the
-// message that closes the shard's log.
-func (s *split) forms(ctx context.Context, some []journal.Read) (forms [2][][]byte, closed bool, err error) {
-	ops := make([]*wire.Op, 0, len(some))
-	asks := make([]*wire.Request, 0, len(some))
-	for _, m := range some {
-		op, err := wire.DecodeOp(m.Data)
-		if errors.Is(err, wire.ErrVersion) {
-			return forms, false, fmt.Errorf("message %d: %w", m.Seq, err)
-		}
-		if err != nil { // the shard's replicas have skipped it, too
-			op = &wire.Op{Kind: wire.Skip}
-		}
-		var ask *wire.Request
-		if owner(op, s.growth.from, s.index, s.growth.to) == ofSeveral {
-			ask = &wire.Request{Verb: wire.OutcomeOf, Shard: s.number, ID: op.ID, From: m.Seq, Wait: waitFor}
-		}
-		ops, asks = append(ops, op), append(asks, ask)
-		if closed = op.Kind == wire.Close; closed {
-			break
-		}
-	}
-	answers, errs := s.growth.client.router.AskAll(ctx, asks)
-	if err := errors.Join(errs...); err != nil {
-		return forms, false, err
-	}
-	for i, op := range ops {
-		seq := some[i].Seq
-		of := owner(op, s.growth.from, s.index, s.growth.to)
-		forwarded := *op
-		forwarded.Forward = &wire.Forward{Seq: seq}
-		if a := answers[i]; a != nil {
-			switch {
-			case a.Outcome != nil:
-				forwarded.Forward.Decided, forwarded.Forward.Fault = true, a.Outcome.Fault
-			case a.Applied >= seq+wire.Memory: // the outcome may have been forgotten
-				return forms, false, errRestart
-			default: // refused because it came too late
-				of = ofNone
-			}
-		}
-		for k := range s.parts {
-			form := &forwarded
-			if of != ofSeveral && of != s.parts[k].index {
-				form = &wire.Op{ID: op.ID, Kind: wire.Skip, Base: op.Base}
-			}
-			b, err := form.Encode()
-			if err != nil {
-				return forms, false, fmt.Errorf("message %d: %w", seq, err)
-			}
-			forms[k] = append(forms[k], b)
-		}
-	}
-	return forms, closed, nil
-}
-
-// Results of owner for an operation that does not belong to one part.
-const (
-	ofNone    = -1
-	ofSeveral = -2 // no part can decide the operation: it needs the outcome on the shard
-)
-
-// owner returns the index of the part that has all keys of an operation on a shard, or ofNone or ofSeveral.
-// That part decides the operation as the shard did, because it has the same items.
-func owner(op *wire.Op, from plan.Layout, index int, to plan.Layout) int {
-	switch {
-	case op.Kind.Own():
-		return ofNone
-	case op.Kind != wire.Write || op.Object != "" || op.Forward != nil || len(op.Changes) == 0:
-		return ofSeveral
-	}
-	of := shard.Of(op.Changes[0].Item.Key, to.Shards)
-	for _, ch := range op.Changes {
-		if ch.Kind == wire.Register || shard.Of(ch.Item.Key, to.Shards) != of {
-			return ofSeveral
-		}
-	}
-	if of%from.Shards != index { // an operation for another shard, which was refused
-		return ofSeveral
-	}
-	return of
-}
-
-// forward copies the log of the shard to the parts, up to the message that closes it.
-func (s *split) forward(ctx context.Context, is plan.Placement) error {
-	if is.Closed { // the backup was made after the log was closed, so it is complete
-		s.closed.Store(is.Origin)
-		return nil
-	}
-	from := uint64(0)
-	for i, part := range s.parts {
-		info, err := infoOf(ctx, part.log)
-		if err != nil {
-			return err
-		}
-		if at := max(info.Last, is.Origin+1) - 1; i == 0 || at < from {
-			from = at
-		}
-	}
-	s.forwarded.Store(from)
-	// If the last message stands for the closing message, all messages behind it were refused.
-	if from > is.Origin {
-		var m apply.Message
-		err := again(ctx, func(ctx context.Context) (err error) {
-			m, err = s.parts[0].log.At(ctx, from+1)
-			if errors.Is(err, journal.ErrNone) { // the server that answered may be behind
-				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if op, err := wire.DecodeOp(m.Data); err == nil && op.Kind == wire.Skip && op.ID == s.id("close") {
-			s.closed.Store(from)
-			return nil
-		}
-	}
-	info, err := infoOf(ctx, s.log)
-	if err != nil {
-		return err
-	}
-	if info.First > from+1 {
-		return errRestart
-	}
-	err = s.log.Follow(ctx, from+1, func(some []journal.Read) error {
-		if some[0].Seq != s.forwarded.Load()+1 { // the log has been trimmed
-			return errRestart
-		}
-		forms, closed, err := s.forms(ctx, some)
-		if err != nil {
-			return err
-		}
-		var all sync.WaitGroup
-		errs := make([]error, len(s.parts))
-		for i, part := range s.parts {
-			all.Go(func() { errs[i] = part.log.Extend(ctx, some[0].Seq, forms[i]) })
-		}
-		all.Wait()
-		if err := errors.Join(errs...); err != nil {
-			return err
-		}
-		s.forwarded.Add(uint64(len(forms[0])))
-		if closed {
-			s.closed.Store(s.forwarded.Load())
-			return errEnd
-		}
-		return nil
-	})
-	if errors.Is(err, errEnd) {
-		return nil
-	}
-	return err
-}
-
-// infoOf returns the first and last sequence of a log.
-func infoOf(ctx context.Context, log *journal.Journal) (info journal.Info, err error) {
-	err = again(ctx, func(ctx context.Context) (err error) {
-		info, err = log.Info(ctx)
-		return err
-	})
-	return info, err
-}
-
-// errEnd ends following a log.
-var errEnd = errors.New("the log is closed")
-
 // An order asks a node for an action: a backup, a sweep, or a step of a training or an update.
 type order struct {
 	Do    string `json:"do"`
@@ -495,7 +276,6 @@ type order struct {
 	Shard int    `json:"shard"`
 	Trim  bool   `json:"trim,omitempty"`
 	Keep  uint64 `json:"keep,omitempty"`
-	Exact bool   `json:"exact,omitempty"` // the backup ends at one known sequence, From or later
 
 	// For a training: see internal/replica. Large data goes by objects.
 	Session    string   `json:"session,omitempty"`
@@ -508,10 +288,10 @@ type order struct {
 
 // A done is the answer to an order.
 type done struct {
-	Fault  *wire.Fault     `json:"fault,omitempty"`
-	Backed *replica.Backed `json:"backed,omitempty"`
-	Status *NodeStatus     `json:"status,omitempty"`
-	Going  bool            `json:"going,omitempty"` // for status: the order with the ID is being carried out
+	Fault  *wire.Fault  `json:"fault,omitempty"`
+	Backed *vault.Entry `json:"backed,omitempty"`
+	Status *NodeStatus  `json:"status,omitempty"`
+	Going  bool         `json:"going,omitempty"` // for status: the order with the ID is being carried out
 }
 
 // admin carries out an order, in a new goroutine.
@@ -558,7 +338,7 @@ func (n *Node) admin(m micro.Request) {
 }
 
 // carryOut carries out an order on the replica of its shard. Only a backup has a result.
-func (n *Node) carryOut(o order) (*replica.Backed, error) {
+func (n *Node) carryOut(o order) (*vault.Entry, error) {
 	n.mu.RLock()
 	r := n.replicas[o.Shard]
 	n.mu.RUnlock()
@@ -567,15 +347,13 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 	}
 	switch o.Do {
 	case "backup":
-		b, err := r.Backup(n.ctx, o.Exact, o.From)
+		b, err := r.Backup(n.ctx)
 		if err == nil && o.Trim && b.Least > o.Keep {
 			err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
 		}
 		return b, err
-	case "vacant":
-		return nil, r.Vacant(n.ctx)
 	case "sweep":
-		removed, err := n.sweep(n.ctx, r.Layout)
+		removed, err := n.sweep(n.ctx, r.Shards)
 		if err != nil {
 			n.opts.Log.Warn("objects that no log names stay for now", "removed", removed, "error", err)
 		} else if removed > 0 {

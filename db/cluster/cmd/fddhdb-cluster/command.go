@@ -123,12 +123,12 @@ func rootCommand(e *env) *cobra.Command {
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
 	root.AddCommand(
-		demoCommand(e), nodeCommand(e), createCommand(e), restoreCommand(e), statusCommand(e),
+		demoCommand(e), nodeCommand(e), createCommand(e), statusCommand(e),
 		initCommand(e), dropCommand(e), collectionsCommand(e), importCommand(e), putCommand(e), getCommand(e),
 		deleteCommand(e),
 		searchCommand(e), countCommand(e), facetsCommand(e), labelsCommand(e),
 		trainCommand(e), updateCommand(e), spacesCommand(e), activateCommand(e), dropSpaceCommand(e),
-		backupCommand(e), moveCommand(e), drainCommand(e), growCommand(e),
+		backupCommand(e), moveCommand(e), drainCommand(e),
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	return root
@@ -191,7 +191,8 @@ var verbsElsewhere = map[string]string{
 	"rm": "delete", "del": "delete",
 	"info": "status", "stats": "status", "nodes": "status", "shards": "status", "start": "node",
 	"serve": "node", "run": "node", "new": "create",
-	"models": "spaces", "rebalance": "move", "split": "grow", "reshard": "grow", "double": "grow",
+	"models": "spaces", "rebalance": "move", "split": "create", "reshard": "create", "grow": "create",
+	"restore": "create",
 }
 
 // unknownVerb returns the error for a verb that does not exist.

@@ -36,7 +36,7 @@ func TestMistakes(t *testing.T) {
 		{"create --shards 4 --log-bytes lots", 2, "256MiB"},
 		{"create --shards 4 --replicas 0", 2, "--replicas 0"},
 		{"create --shards 4 --servers-per-log 9", 2, "--servers-per-log 9"},
-		{"restore --shards 4", 2, "--from is missing"},
+		{"create --shards 4 --backups x", 2, "--backups is for the shards of --from"},
 		{"init x", 2, "--modality NAME:DIM"},
 		{"init x --codes 12", 2, "multiple of 8"},
 		{"init x --codes 16 --modality image:4", 2, "either learns its codes"},

@@ -23,32 +23,20 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
-// creation has the flags of create and restore.
+// creation has the flags of create.
 type creation struct {
 	cluster.CreateOptions
 	nodes    string
 	logBytes size
 }
 
-func (o *creation) register(cmd *cobra.Command) {
-	f := cmd.Flags()
-	o.logBytes = 1 << 30
-	f.IntVar(&o.Shards, "shards", 0,
-		"`N` shards: make several times as many as there will be nodes; grow doubles them")
-	f.IntVar(&o.Replicas, "replicas", 2, "`N` nodes keep each shard")
-	f.StringVar(&o.nodes, "nodes", "",
-		"the nodes that keep the shards, `A,B,...` (default: those that run now)")
-	f.Var(&o.logBytes, "log-bytes",
-		"how much the log of each shard may hold, which each of its servers sets aside")
-	f.IntVar(&o.Servers, "servers-per-log", 3,
-		"`N` NATS servers keep each log; with 1, what is acknowledged is lost with that server")
-}
-
 // run makes the cluster.
-func (o *creation) run(e *env, ctx context.Context, done string) error {
+func (o *creation) run(e *env, ctx context.Context) error {
 	switch {
 	case o.From == "" && o.Shards < 1:
 		return exit.Usagef("--shards N is missing: how many shards: several times as many as there will be nodes, such as 16")
+	case o.Backups != "" && o.From == "":
+		return exit.Usagef("--backups is for the shards of --from")
 	case o.Replicas < 1:
 		return exit.Usagef("--replicas %d: 1 or more nodes are possible", o.Replicas)
 	case o.Servers < 1 || o.Servers > 5:
@@ -72,7 +60,11 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 					o.Replicas)
 			}
 		}
+		bar := e.Progress()
+		defer bar.End()
+		o.Progress = bar.Report
 		err := cluster.Create(ctx, nc, e.link.cluster, o.CreateOptions)
+		bar.End()
 		var api *jetstream.APIError
 		switch {
 		// otherwise only its logs exist, and err says what to do
@@ -91,7 +83,7 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 			return err
 		}
 		defer c.Close()
-		o.Shards = c.Shards() // a restored cluster has as many as there are backups
+		o.Shards = c.Shards() // with --from there may be as many as there are backups
 		if e.json {
 			return e.PrintJSON(struct {
 				Cluster  string   `json:"cluster"`
@@ -100,7 +92,7 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 				Nodes    []string `json:"nodes"`
 			}{e.link.cluster, o.Shards, o.Replicas, o.Nodes})
 		}
-		e.Printf("%s cluster %s: %s, each on %s of %s\n", done, e.link.cluster,
+		e.Printf("created cluster %s: %s, each on %s of %s\n", e.link.cluster,
 			term.Plural(o.Shards, "shard", "shards"),
 			term.Plural(o.Replicas, "node", "nodes"), strings.Join(o.Nodes, ", "))
 		return nil
@@ -124,10 +116,10 @@ func runs(n int) string {
 }
 
 func createCommand(e *env) *cobra.Command {
-	var o creation
+	o := creation{logBytes: 1 << 30}
 	cmd := &cobra.Command{
-		Use:     "create --shards N",
-		Short:   "Make a cluster",
+		Use:     "create --shards N | --from PLACE",
+		Short:   "Make a cluster, empty or from backups",
 		GroupID: groupCluster,
 		Long: usage.Prose(`
 			Create makes the logs of a cluster, and says which nodes keep which shards. The
@@ -136,46 +128,41 @@ func createCommand(e *env) *cobra.Command {
 
 			A log that is full takes no writes until backup --trim makes room. Each of its
 			servers sets --log-bytes aside: their max_file_store has to hold all logs, as they
-			may notice too late that it does not. If create is interrupted, call it again.`),
+			may notice too late that it does not. If create is interrupted, call it again.
+
+			With --from the cluster begins with the newest backups in PLACE: of another cluster,
+			or of what fddhdb-beam build has made. The nodes have PLACE as their --backups, and
+			fetch them in the background; status tells how far they are, and searches wait for
+			them. What was written after a backup is not in it.
+
+			With another number of --shards than PLACE has, each item goes to the shard that its
+			key belongs to now. Create then stores backups of the new shards in the place that
+			the nodes have as --backups, by way of the folder for temporary files (TMPDIR), which
+			holds all items. Codes, models, labels and payloads stay as they are; there is no
+			cluster before all of it is done.`),
 		Example: usage.Example(`
 			fddhdb-cluster create --shards 16
 			fddhdb-cluster create --shards 64 --replicas 3 --nodes a,b,c,d --log-bytes 256MiB
-			fddhdb-cluster create --shards 4 --replicas 1 --servers-per-log 1`),
+			fddhdb-cluster create --shards 4 --replicas 1 --servers-per-log 1
+			fddhdb-cluster create --from s3://company/shards --cluster main2
+			fddhdb-cluster create --from /mnt/main --shards 64 --backups /mnt/wide --cluster wide`),
 		Args: arguments(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(e, cmd.Context(), "created") },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(e, cmd.Context()) },
 	}
-	o.register(cmd)
-	return cmd
-}
-
-func restoreCommand(e *env) *cobra.Command {
-	var o creation
-	cmd := &cobra.Command{
-		Use:     "restore --from PLACE",
-		Short:   "Make a cluster from the backups of another, or from a build",
-		GroupID: groupCluster,
-		Long: usage.Prose(`
-			Restore makes a cluster whose shards begin with the newest backups in PLACE: of a
-			cluster whose logs are lost, or of what fddhdb-beam build has made. It has as
-			many shards as there are in PLACE. The nodes have the same PLACE as --backups. They
-			fetch the backups in the background, and status tells how far they are; searches
-			wait for them.
-
-			What was written after a backup is not in it.`),
-		Example: usage.Example(`
-			fddhdb-cluster restore --from /mnt/backups --cluster main2
-			fddhdb-cluster restore --from s3://company/shards --replicas 3`),
-		Args: arguments(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.From == "" {
-				return exit.Usagef("--from is missing: the place of the backups, a folder or s3://BUCKET[/PREFIX]")
-			}
-			return o.run(e, cmd.Context(), "restored")
-		},
-	}
-	o.register(cmd)
-	cmd.Flags().StringVar(&o.From, "from", "",
-		"the `PLACE` of the backups: a folder, or s3://BUCKET[/PREFIX]")
+	f := cmd.Flags()
+	f.IntVar(&o.Shards, "shards", 0,
+		"`N` shards: make several times as many as there will be nodes")
+	f.IntVar(&o.Replicas, "replicas", 2, "`N` nodes keep each shard")
+	f.StringVar(&o.nodes, "nodes", "",
+		"the nodes that keep the shards, `A,B,...` (default: those that run now)")
+	f.Var(&o.logBytes, "log-bytes",
+		"how much the log of each shard may hold, which each of its servers sets aside")
+	f.IntVar(&o.Servers, "servers-per-log", 3,
+		"`N` NATS servers keep each log; with 1, what is acknowledged is lost with that server")
+	f.StringVar(&o.From, "from", "",
+		"begin with the backups in `PLACE`: a folder, or s3://BUCKET[/PREFIX]")
+	f.StringVar(&o.Backups, "backups", "",
+		"the `PLACE` for backups that the nodes have, for another number of shards than --from has")
 	return cmd
 }
 
@@ -278,61 +265,6 @@ func (l *link) connectSometime(ctx context.Context, name string, log *slog.Logge
 			return nil, nil
 		case <-time.After(500 * time.Millisecond):
 		}
-	}
-}
-
-func growCommand(e *env) *cobra.Command {
-	return &cobra.Command{
-		Use:     "grow",
-		Short:   "Double the number of shards",
-		GroupID: groupCare,
-		Long: usage.Prose(`
-			Grow splits each shard in two, on the nodes that have it, while searches and writes
-			go on. Move then gives some of the shards to other nodes. The nodes need a place
-			for --backups, with which the halves begin, and twice the disk and the memory while
-			it goes on; the servers need room for twice as many logs, and for those of before
-			until it has ended.
-
-			At the end writes wait for a moment. A training that goes on then fails, and a
-			search cannot be continued (--after) that began before. The new shards have numbers
-			that no shard has had; folders of the old ones stay on the nodes.
-
-			If grow is interrupted, call it again: it goes on. Behind "closing" do so at once:
-			writes wait until then. Make a backup afterwards: until there is one of each new
-			shard, restore takes those of the old ones.`),
-		Example: usage.Example(`
-			fddhdb-cluster grow
-			fddhdb-cluster backup --trim`),
-		Args: arguments(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.withClient(cmd.Context(), func(ctx context.Context, c *cluster.Client) error {
-				ctx, cancel := context.WithTimeout(ctx, forever)
-				defer cancel()
-				before := c.Shards()
-				bar := e.Progress()
-				defer bar.End()
-				err := c.Grow(ctx, cluster.GrowOptions{Progress: bar.Report})
-				bar.End()
-				if err != nil {
-					return failed(err)
-				}
-				placed := c.Placement()
-				if e.json {
-					return e.PrintJSON(struct {
-						Shards int `json:"shards"`
-						First  int `json:"first"`
-					}{len(placed), placed[0].Shard})
-				}
-				if c.Shards() == before { // an earlier growth was interrupted after the switch
-					e.Printf("removed what an earlier growth has left: there are %s\n",
-						term.Plural(before, "shard", "shards"))
-					return nil
-				}
-				e.Printf("%s have become %d: %d to %d\n", term.Plural(before, "shard", "shards"), len(placed),
-					placed[0].Shard, placed[0].Shard+len(placed)-1)
-				return nil
-			})
-		},
 	}
 }
 

@@ -21,8 +21,7 @@ const nodesAnswer = time.Second
 // A clusterStatus is the output of status --json.
 type clusterStatus struct {
 	Cluster string        `json:"cluster"`
-	Growing int           `json:"growing,omitempty"` // number of shards after a running growth
-	Items   int           `json:"items"`             // of all shards, each by its largest replica
+	Items   int           `json:"items"` // of all shards, each by its largest replica
 	Shards  []shardStatus `json:"shards"`
 	Nodes   []nodeStatus  `json:"nodes"` // nodes that answer, or have shards
 }
@@ -68,7 +67,7 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 	if err != nil {
 		return nil, err
 	}
-	s := &clusterStatus{Cluster: e.link.cluster, Growing: c.Growing()}
+	s := &clusterStatus{Cluster: e.link.cluster}
 	byName := map[string]*nodeStatus{}
 	of := map[string]*cluster.NodeStatus{}
 	var names []string
@@ -85,11 +84,8 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 		is.Answers, is.Since = true, &n.Since
 		of[n.Node] = n
 	}
-	for i, placed := range c.Placement() {
-		shard, log := placed.Shard, cluster.LogStatus{Shard: placed.Shard}
-		if i < len(logs) && logs[i].Shard == shard { // otherwise the cluster has grown in between
-			log = logs[i]
-		}
+	for shard, placed := range c.Placement() {
+		log := logs[shard]
 		is := shardStatus{Shard: shard, Log: logStatus{First: log.First, Last: log.Last, Bytes: log.Bytes,
 			Leader: log.Leader}, Replicas: []replicaStatus{}}
 		switch {
@@ -183,9 +179,6 @@ func (e *env) printStatus(s *clusterStatus) {
 		}
 		sound = false
 		e.Printf(format+"\n", args...)
-	}
-	if s.Growing > 0 {
-		say("the cluster grows to %d shards: if grow was interrupted, call it again", s.Growing)
 	}
 	for _, sh := range s.Shards {
 		if sh.Log.Problem != "" {

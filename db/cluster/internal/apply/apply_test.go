@@ -48,7 +48,7 @@ func (l *shardLog) append(o *wire.Op, want error) {
 	m := written{op: o, want: want}
 	m.Seq = uint64(len(l.all) + 1)
 	if o == nil {
-		m.Data = []byte{1, 0xff, 7}
+		m.Data = []byte{2, 0xff, 7}
 	} else {
 		b, err := o.Encode()
 		if err != nil {

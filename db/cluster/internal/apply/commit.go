@@ -48,13 +48,10 @@ func (s *State) batch(run []*pending) (*db.Batch, error) {
 		if p.outcome != nil {
 			continue
 		}
-		refused := s.refuses(p)
-		if refused == nil {
-			if err := s.add(b, p.op.Changes, p.op.Forward); err != nil {
-				return nil, err
-			}
+		if err := s.add(b, p.op.Changes); err != nil {
+			return nil, err
 		}
-		p.decided(refused)
+		p.decided(nil)
 		ahead[p.op.ID] = p.outcome
 	}
 	return b, nil
@@ -66,37 +63,12 @@ func (s *State) before(p *pending) *wire.Outcome {
 	if o := s.Outcome(p.op.ID); o != nil {
 		return o
 	}
-	seq := p.position.Seq
-	if f := p.op.Forward; f != nil {
-		seq = f.Seq // the shard that is being split decided by this sequence
-	}
-	if p.op.Base+wire.Memory > seq || p.op.Forward != nil && p.op.Forward.Decided {
+	if p.op.Base+wire.Memory > p.position.Seq {
 		return nil
 	}
 	err := fmt.Errorf("%w: it was made when the log was at %d, and is message %d", wire.ErrExpired, p.op.Base,
 		p.position.Seq)
 	return &wire.Outcome{ID: p.op.ID, Seq: p.position.Seq, Fault: wire.FaultOf(err)}
-}
-
-// refuses returns the error for an operation that is refused without regard to its content, or nil.
-func (s *State) refuses(p *pending) error {
-	if f := p.op.Forward; f != nil && f.Fault != nil {
-		return f.Fault
-	}
-	if s.closed > 0 {
-		return fmt.Errorf("%w: shard %d", wire.ErrSplit, s.shard)
-	}
-	return nil
-}
-
-// differs replaces err if the part refuses an operation that the shard being split has applied. The new error
-// stops the replica: going on would lose an acknowledged write. Any other err is returned unchanged.
-func (p *pending) differs(err error) error {
-	if f := p.op.Forward; f == nil || !f.Decided || f.Fault != nil || !wire.Decided(err) {
-		return err
-	}
-	return fmt.Errorf("message %d was applied by the shard that is being split, and not here: %v",
-		p.position.Seq, err)
 }
 
 // decided sets the outcome of the operation.
@@ -107,23 +79,11 @@ func (p *pending) decided(err error) {
 // alone applies one message.
 func (s *State) alone(ctx context.Context, p *pending) ([]Applied, error) {
 	b := s.DB.NewBatch()
-	if p.op != nil && p.op.Kind.Own() {
-		if err := s.own(ctx, b, p); err != nil {
-			return nil, err
-		}
-		if err := s.store(ctx, b, p); err != nil {
-			return nil, err
-		}
-		return s.applied(p), nil
-	}
 	if p.op != nil {
 		p.outcome = s.before(p)
 	}
 	if p.op != nil && p.outcome == nil {
-		err := s.refuses(p)
-		if err == nil {
-			err = p.differs(s.carryOut(ctx, b, p))
-		}
+		err := s.carryOut(ctx, b, p)
 		if err != nil && !wire.Decided(err) {
 			return nil, err
 		}
@@ -133,9 +93,6 @@ func (s *State) alone(ctx context.Context, p *pending) ([]Applied, error) {
 		}
 	}
 	err := s.store(ctx, b, p)
-	if err != nil && p.fresh {
-		err = p.differs(err)
-	}
 	if err != nil && wire.Decided(err) && p.fresh && p.outcome.Fault == nil {
 		p.decided(err)
 		err = s.store(ctx, s.DB.NewBatch(), p)
@@ -161,7 +118,7 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
 				return fmt.Errorf("%w: object %s: %w", db.ErrInvalid, p.op.Object, err)
 			}
 		}
-		return s.add(b, changes, p.op.Forward)
+		return s.add(b, changes)
 	case wire.CreateCollection:
 		// An existing collection with that schema is no error, so a repetition is harmless.
 		_, err := s.DB.EnsureCollection(ctx, p.op.Collection, *p.op.Schema)
@@ -219,16 +176,9 @@ func (s *State) object(ctx context.Context, p *pending) ([]byte, error) {
 }
 
 // add adds changes to a batch. It refuses keys of other shards, and items without a key: the database would
-// choose their keys, which might belong to other shards. From a forwarded operation it omits changes of other
-// shards, and conditions that the shard being split has decided.
-func (s *State) add(b *db.Batch, changes []wire.Change, forward *wire.Forward) error {
+// choose their keys, which might belong to other shards.
+func (s *State) add(b *db.Batch, changes []wire.Change) error {
 	for _, ch := range changes {
-		if forward != nil && ch.Kind != wire.Register && shard.Of(ch.Item.Key, s.shards) != s.index {
-			continue
-		}
-		if forward != nil && forward.Decided && ch.Kind == wire.Expect {
-			continue
-		}
 		c, err := s.DB.Collection(ch.Collection)
 		if err != nil {
 			return err
@@ -237,9 +187,9 @@ func (s *State) add(b *db.Batch, changes []wire.Change, forward *wire.Forward) e
 			if key == "" {
 				return fmt.Errorf("%w: an item without a key", db.ErrInvalid)
 			}
-			if of := shard.Of(key, s.shards); of != s.index {
+			if of := shard.Of(key, s.shards); of != s.shard {
 				return fmt.Errorf("%w: item %.80q is of shard %d, and this is shard %d", db.ErrInvalid, key,
-					s.shard+of-s.index, s.shard)
+					of, s.shard)
 			}
 		}
 		switch ch.Kind {
@@ -287,9 +237,6 @@ func (s *State) applied(run ...*pending) (all []Applied) {
 	s.position, s.again = run[len(run)-1].position, 0
 	s.memory.forget(len(s.memory.old(s.position.Seq)))
 	for _, p := range run {
-		if p.op != nil && p.op.Kind == wire.Close && s.closed == 0 {
-			s.closed = p.position.Seq
-		}
 		if p.fresh {
 			s.memory.add(p.outcome)
 		}

@@ -230,7 +230,7 @@ func TestKeysOfOtherShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	of := apply.Identity{Cluster: "c", Shard: 1, Index: 1, Shards: 2}
+	of := apply.Identity{Cluster: "c", Shard: 1, Shards: 2}
 	other, err := apply.Open(t.Context(), d, of, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -246,12 +246,12 @@ func TestKeysOfOtherShards(t *testing.T) {
 	}
 	// Nor is it one of another shard, or of another cluster; until it begins as that.
 	for _, not := range []apply.Identity{{Cluster: "c", Shard: 0, Shards: 2},
-		{Cluster: "d", Shard: 1, Index: 1, Shards: 2}, {Cluster: "c", Shard: 1, Index: 1, Shards: 4}} {
+		{Cluster: "d", Shard: 1, Shards: 2}, {Cluster: "c", Shard: 1, Shards: 4}} {
 		if _, err := apply.Open(t.Context(), d, not, nil); !errors.Is(err, apply.ErrOther) {
 			t.Errorf("as %+v: %v", not, err)
 		}
 	}
-	next := apply.Identity{Cluster: "d", Shard: 1, Index: 1, Shards: 2}
+	next := apply.Identity{Cluster: "d", Shard: 1, Shards: 2}
 	if err := apply.Begin(t.Context(), d, next, 41); err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,7 @@ import (
 // call the other methods.
 type State struct {
 	DB            *db.DB
-	shard         int
-	index, shards int
+	shard, shards int
 
 	// fetch reads the object of an operation that is too large for a message.
 	fetch func(ctx context.Context, object string) ([]byte, error)
@@ -33,10 +32,7 @@ type State struct {
 	position Position
 	memory   memory
 	moved    chan struct{} // closed when position changes
-	// sequence of the message behind which all operations are refused; 0: there is none
-	closed   uint64
-	applying chan struct{} // has a token during a commit, or while Hold holds them
-	again    uint32        // not 0: the next message may be applied in part, see doing; guarded by applying
+	again    uint32        // not 0: the next message may be applied in part, see doing
 	unread   atomic.Uint64 // messages that were no operations
 }
 
@@ -49,21 +45,12 @@ type Message struct {
 // An Identity names the shard and cluster that a database is a replica of.
 type Identity struct {
 	Cluster string // plan.Settings.ID
-	Shard   int    // number of the shard
-	Index   int    // its index among Shards; package shard maps keys to indexes
+	Shard   int    // of Shards, as package shard maps keys to them
 	Shards  int
-
-	// Split, if not empty, is the id of the backup of the shard that this shard is a part of. A repeated
-	// split has another one, so databases of the failed attempt are not used.
-	Split string
 }
 
 func (i Identity) mark() []byte {
-	b := fmt.Appendf(nil, "%s/%d/%d", i.Cluster, i.Shard, i.Shards)
-	if i.Split != "" {
-		b = fmt.Appendf(b, "/%s", i.Split)
-	}
-	return b
+	return fmt.Appendf(nil, "%s/%d/%d", i.Cluster, i.Shard, i.Shards)
 }
 
 // ErrOther says that a database is a replica of another shard or cluster.
@@ -74,8 +61,7 @@ var ErrOther = errors.New("it is of another shard, or of another cluster")
 func Open(ctx context.Context, d *db.DB, of Identity,
 	fetch func(ctx context.Context, object string) ([]byte, error)) (*State, error) {
 	s := &State{
-		DB: d, shard: of.Shard, index: of.Index, shards: of.Shards, fetch: fetch,
-		moved: make(chan struct{}), applying: make(chan struct{}, 1),
+		DB: d, shard: of.Shard, shards: of.Shards, fetch: fetch, moved: make(chan struct{}),
 	}
 	switch b, err := d.Mark(ofMark); {
 	case errors.Is(err, db.ErrNotFound):
@@ -114,9 +100,6 @@ func Open(ctx context.Context, d *db.DB, of Identity,
 		return nil, fmt.Errorf("%w: mark %s: %d bytes", db.ErrCorrupt, doingMark, len(b))
 	default:
 		s.again = binary.BigEndian.Uint32(b)
-	}
-	if s.closed, err = closed(d); err != nil {
-		return nil, err
 	}
 	for m, err := range d.Marks(ctx, opPrefix) {
 		if err != nil {
@@ -243,11 +226,6 @@ func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, e
 		}
 		now := run
 		run = nil
-		free, err := s.Hold(ctx)
-		if err != nil {
-			return err
-		}
-		defer free()
 		done, err := s.commit(ctx, now)
 		all = append(all, done...)
 		return err
@@ -287,12 +265,7 @@ func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, e
 		if err := flush(); err != nil {
 			return all, err
 		}
-		free, err := s.Hold(ctx)
-		if err != nil {
-			return all, err
-		}
 		done, err := s.alone(ctx, p)
-		free()
 		all = append(all, done...)
 		if err != nil {
 			return all, err
@@ -330,7 +303,6 @@ const (
 	positionMark = prefix + "position"
 	doingMark    = prefix + "doing"
 	ofMark       = prefix + "of"
-	closedMark   = prefix + "closed"
 	opPrefix     = prefix + "op/"
 	fencePrefix  = prefix + "fence/"
 )

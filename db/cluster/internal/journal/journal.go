@@ -74,17 +74,6 @@ func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
 		tick: cluster.Tick(shard), name: fmt.Sprintf("log of shard %d", shard), wake: make(chan struct{}, 1)}
 }
 
-// Logs returns all logs of a cluster on the servers, for reading, by the names of their streams: the logs of
-// its shards, and any others.
-func Logs(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (map[string]*Journal, error) {
-	all := map[string]*Journal{}
-	list := js.StreamNames(ctx, jetstream.WithStreamListSubject(cluster.Logs()))
-	for stream := range list.Name() {
-		all[stream] = &Journal{js: js, nc: js.Conn(), stream: stream, name: "log " + stream}
-	}
-	return all, list.Err()
-}
-
 // Create makes the log. An existing empty log is left from an interrupted creation: Create makes it again. An
 // existing log with messages is db.ErrExists: only the user knows their value.
 func (j *Journal) Create(ctx context.Context, c Config) error {
@@ -423,23 +412,4 @@ func (j *Journal) read(ctx context.Context, from uint64) (some []Read, err error
 			Reply: m.Header.Get(ReplyHeader)})
 	}
 	return some, nil
-}
-
-// Config returns the settings of the log, without its first sequence.
-func (j *Journal) Config(ctx context.Context) (Config, error) {
-	s, err := j.js.Stream(ctx, j.stream)
-	if err != nil {
-		return Config{}, j.in(err)
-	}
-	c := s.CachedInfo().Config
-	return Config{Replicas: c.Replicas, MaxBytes: c.MaxBytes}, nil
-}
-
-// Delete removes the log. A missing log is no error.
-func (j *Journal) Delete(ctx context.Context) error {
-	err := j.js.DeleteStream(ctx, j.stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil
-	}
-	return j.in(err)
 }

@@ -30,9 +30,6 @@ func (c Cluster) Stream(shard int) string { return fmt.Sprintf("FDDHDB_%s_%d", c
 // Log is the subject of the log of a shard. Permission to publish there is permission to write.
 func (c Cluster) Log(shard int) string { return fmt.Sprintf("fddhdb.%s.log.%d", c, shard) }
 
-// Logs is the subject of all logs of the cluster: of its present shards, and any others.
-func (c Cluster) Logs() string { return fmt.Sprintf("fddhdb.%s.log.>", c) }
-
 // Tick is the subject on which the server announces new messages in the log of a shard.
 func (c Cluster) Tick(shard int) string { return fmt.Sprintf("fddhdb.%s.tick.%d", c, shard) }
 

@@ -32,10 +32,8 @@ const version = 0
 type Settings struct {
 	Version int `json:"version"`
 	// random, so that no cluster takes another one's backups for its own
-	ID string `json:"id"`
-	// number of the first shard at creation: not 0 if made from backups of a cluster that had grown
-	First    int       `json:"first,omitempty"`
-	Shards   int       `json:"shards"`   // at creation, see Layout
+	ID       string    `json:"id"`
+	Shards   int       `json:"shards"`   // they have the numbers from 0 on
 	Replicas int       `json:"replicas"` // of each shard, at creation
 	Servers  int       `json:"servers"`  // NATS servers that keep each log
 	Made     time.Time `json:"made"`
@@ -43,7 +41,6 @@ type Settings struct {
 
 const (
 	settingsKey = "settings"
-	layoutKey   = "layout" // absent as long as the cluster has its first layout
 	shardPrefix = "shard."
 )
 
@@ -57,14 +54,6 @@ type Placement struct {
 	// stands for the messages up to Origin, regardless of its own position.
 	Base   string `json:"base,omitempty"`
 	Origin uint64 `json:"origin,omitempty"`
-
-	// Split says that the shard is a part of another one, and Base a backup of that shard with the position
-	// Origin. Closed says that the log of that shard was closed by then.
-	Split  bool `json:"split,omitempty"`
-	Closed bool `json:"closed,omitempty"`
-
-	// Lease is the number of the latest Claim that made it or took it over.
-	Lease uint64 `json:"lease,omitempty"`
 }
 
 // A Plan follows the bucket. Its methods may be called from any goroutine.
@@ -78,9 +67,8 @@ type Plan struct {
 	refresh  chan struct{} // has a token if follow should read the bucket soon
 
 	mu      sync.Mutex
-	placed  map[int]Placement
-	grown   Grown
-	changed chan struct{} // closed when placed or grown changes
+	placed  []Placement   // by shard
+	changed chan struct{} // closed when placed changes
 	stop    context.CancelFunc
 	done    chan struct{}
 }
@@ -91,7 +79,7 @@ func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s 
 	placed []Placement) error {
 	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: cluster.Bucket(), Replicas: s.Servers, Storage: jetstream.FileStorage, History: 5,
-		LimitMarkerTTL: marked,
+		LimitMarkerTTL: time.Minute, // leases expire
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
 		return fmt.Errorf("bucket of cluster %s: %w", cluster, err)
@@ -105,7 +93,7 @@ func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s 
 		}
 	}
 	for i, p := range placed {
-		if err := put(ctx, kv, shardKey(s.Layout().Number(i)), p); err != nil {
+		if err := put(ctx, kv, shardKey(i), p); err != nil {
 			return err
 		}
 	}
@@ -143,8 +131,7 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 		return nil, fmt.Errorf("cluster %s: %w", cluster, err)
 	}
 	p := &Plan{
-		js: js, kv: kv, bucket: cluster.Bucket(), told: cluster.Changed(), placed: map[int]Placement{},
-		changed: make(chan struct{}),
+		js: js, kv: kv, bucket: cluster.Bucket(), told: cluster.Changed(), changed: make(chan struct{}),
 		refresh: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	e, err := kv.Get(ctx, settingsKey)
@@ -159,10 +146,9 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 	if s := p.Settings; s.Version > version {
 		return nil, fmt.Errorf("%w: cluster %s is of version %d, this program knows %d", db.ErrFormat,
 			cluster, s.Version, version)
-	} else if s.Shards < 1 || s.First < 0 {
-		return nil, fmt.Errorf("settings of cluster %s: %d shards from %d on", cluster, s.Shards, s.First)
+	} else if s.Shards < 1 {
+		return nil, fmt.Errorf("settings of cluster %s: %d shards", cluster, s.Shards)
 	}
-	p.grown.Layout = p.Settings.Layout()
 	if err := p.Look(ctx); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", cluster, err)
 	}
@@ -209,145 +195,36 @@ func (p *Plan) follow(ctx context.Context) {
 	}
 }
 
-// Look reads the present placements and layout.
+// Look reads the present placements.
 func (p *Plan) Look(ctx context.Context) error {
-	_, err := p.look(ctx, "")
-	return err
-}
-
-// Fresh is Look from a server that has the revision of a key, or a later one: any server answers, and may
-// lag.
-func (p *Plan) Fresh(ctx context.Context, key string, revision uint64) error {
-	for {
-		has, err := p.look(ctx, key)
-		if err == nil && has >= revision {
-			return nil
-		}
-		if err == nil {
-			err = fmt.Errorf("key %s: revision %d is not there yet", key, revision)
-		}
-		if err := p.pause(ctx, err); err != nil {
-			return err
-		}
-	}
-}
-
-// look is Look, and returns the revision of a key unless that is empty.
-func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	bucket := "$KV." + p.bucket + "."
-	prefix := bucket + shardPrefix
-	subjects := []string{prefix + "*", bucket + layoutKey}
-	if key != "" && key != layoutKey {
-		subjects = append(subjects, bucket+key)
-	}
-	all, err := jetstreamext.GetLastMsgsFor(ctx, p.js, p.stream(), subjects)
+	prefix := "$KV." + p.bucket + "." + shardPrefix
+	all, err := jetstreamext.GetLastMsgsFor(ctx, p.js, "KV_"+p.bucket, []string{prefix + "*"})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	placed, grown := map[int]Placement{}, Grown{Layout: p.Settings.Layout()}
+	placed := make([]Placement, p.Settings.Shards)
 	for m, err := range all {
-		if errors.Is(err, jetstreamext.ErrBatchUnsupported) { // the library's name for any refusal
-			return 0, p.unreadable(ctx, err)
-		}
 		if err != nil {
-			return 0, err
-		}
-		if key != "" && m.Subject == bucket+key {
-			revision = m.Sequence
-			if key != layoutKey {
-				continue
-			}
-		}
-		// a removed shard
-		if m.Header.Get(jetstream.MarkerReasonHeader) != "" || m.Header.Get("KV-Operation") != "" {
-			continue
-		}
-		if m.Subject == bucket+layoutKey {
-			if err := json.Unmarshal(m.Data, &grown); err != nil || grown.Shards < 1 ||
-				len(grown.Starts) != grown.Shards {
-				return 0, fmt.Errorf("key %s: %.80q is no layout", m.Subject, m.Data)
-			}
-			continue
+			return err
 		}
 		shard, err := strconv.Atoi(strings.TrimPrefix(m.Subject, prefix))
-		var is Placement
-		if err != nil || json.Unmarshal(m.Data, &is) != nil || shard < p.Settings.First {
-			return 0, fmt.Errorf("key %s: %.80q is no placement", m.Subject, m.Data)
+		if err != nil || shard < 0 || shard >= len(placed) || json.Unmarshal(m.Data, &placed[shard]) != nil {
+			return fmt.Errorf("key %s: %.80q is no placement", m.Subject, m.Data)
 		}
-		placed[shard] = is
 	}
-	for i := range grown.Shards {
-		if _, has := placed[grown.Number(i)]; !has {
-			return 0, fmt.Errorf("shard %d has no place", grown.Number(i))
+	for shard := range placed {
+		if placed[shard].Nodes == nil {
+			return fmt.Errorf("shard %d has no place", shard)
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if grown.First < p.grown.First { // the server lags: a cluster only grows
-		return 0, errors.New("the server has an older plan")
-	}
-	if !reflect.DeepEqual(p.placed, placed) || grown.First != p.grown.First {
-		p.placed, p.grown = placed, grown
+	if !reflect.DeepEqual(p.placed, placed) {
+		p.placed = placed
 		close(p.changed)
 		p.changed = make(chan struct{})
-	}
-	return revision, nil
-}
-
-func (p *Plan) stream() string { return "KV_" + p.bucket }
-
-// mostKeys bounds the keys in an answer of the servers: a plan with more is unreadable. otherKeys of them are
-// not of shards: the layout, and the key of Fresh.
-const (
-	mostKeys  = 1024
-	otherKeys = 2
-)
-
-// keys returns the subjects of the shards in the bucket, including recently removed shards, whose markers are
-// still there.
-func (p *Plan) keys(ctx context.Context) (map[string]uint64, error) {
-	s, err := p.js.Stream(ctx, p.stream())
-	if err != nil {
-		return nil, fmt.Errorf("bucket of the plan: %w", err)
-	}
-	info, err := s.Info(ctx, jetstream.WithSubjectFilter("$KV."+p.bucket+"."+shardPrefix+"*"))
-	if err != nil {
-		return nil, fmt.Errorf("bucket of the plan: %w", err)
-	}
-	return info.State.Subjects, nil
-}
-
-// unreadable returns the reason why servers refuse to answer with the plan.
-func (p *Plan) unreadable(ctx context.Context, why error) error {
-	keys, err := p.keys(ctx)
-	if err != nil {
-		return errors.Join(why, err)
-	}
-	if n := len(keys); n+otherKeys > mostKeys {
-		return fmt.Errorf("the plan cannot be read: it has %d shards, counting those removed less than %v ago, and servers answer with %d keys at most: %w", n, 2*marked, mostKeys, ErrFull)
-	}
-	return why
-}
-
-// ErrFull says that the plan has no room for more shards.
-var ErrFull = fmt.Errorf("%w: the plan has no room", db.ErrFull)
-
-// Room refuses new shards for which the plan has no room: it would become unreadable.
-func (p *Plan) Room(ctx context.Context, more []int) error {
-	keys, err := p.keys(ctx)
-	if err != nil {
-		return err
-	}
-	n := len(keys)
-	for _, shard := range more {
-		if _, has := keys["$KV."+p.bucket+"."+shardKey(shard)]; !has {
-			n++
-		}
-	}
-	if n+otherKeys > mostKeys {
-		return fmt.Errorf("%w: with %d more shards it would have %d, counting those removed less than %v ago, of %d: wait for so long, and call it again", ErrFull, len(more), n, 2*marked, mostKeys-otherKeys)
 	}
 	return nil
 }
@@ -356,6 +233,9 @@ func (p *Plan) Room(ctx context.Context, more []int) error {
 func (p *Plan) Nodes(shard int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if shard < 0 || shard >= len(p.placed) {
+		return nil
+	}
 	return p.placed[shard].Nodes
 }
 
@@ -364,14 +244,6 @@ func (p *Plan) Placement(shard int) Placement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.placed[shard]
-}
-
-// Shards returns the numbers of all placed shards, in order. While a cluster grows they belong to two
-// layouts.
-func (p *Plan) Shards() []int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Sorted(maps.Keys(p.placed))
 }
 
 // All returns all nodes that have shards, in order.
@@ -396,7 +268,6 @@ func (p *Plan) Of(node string) (shards []int, changed <-chan struct{}) {
 			shards = append(shards, s)
 		}
 	}
-	slices.Sort(shards)
 	return shards, p.changed
 }
 
@@ -435,16 +306,6 @@ func (p *Plan) Change(ctx context.Context, shard int, f func(nodes []string) ([]
 // tell tells all clients and nodes that the plan has changed. A client or node that misses the message reads
 // the bucket within every.
 func (p *Plan) tell() { _ = p.js.Conn().Publish(p.told, nil) }
-
-// pause waits a moment before the next try; why is the error if the context ends.
-func (p *Plan) pause(ctx context.Context, why error) error {
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", context.Cause(ctx), why)
-	case <-time.After(20 * time.Millisecond):
-		return nil
-	}
-}
 
 // Close ends following.
 func (p *Plan) Close() {

@@ -28,14 +28,11 @@ func (r *Replica) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	id, of := base.Base, r.Shard
+	id := base.Base
 	if id == "" {
 		return nil // Open makes an empty one
 	}
-	if base.Split {
-		of = r.Parent
-	}
-	from, err := r.Vault.Repository(ctx, of)
+	from, err := r.Vault.Repository(ctx, r.Shard)
 	if err != nil {
 		return err
 	}
@@ -46,7 +43,7 @@ func (r *Replica) join(ctx context.Context) error {
 	}
 	opts := r.Options
 	if _, err := db.Restore(ctx, from, dir, &opts, db.RestoreOptions{ID: id, SkipVerify: true}); err != nil {
-		return fmt.Errorf("backup %s of shard %d: %w", id, of, err)
+		return fmt.Errorf("backup %s of shard %d: %w", id, r.Shard, err)
 	}
 	if newest {
 		r.Log.Info("restored", "backup", id, "took", time.Since(start))
@@ -56,12 +53,8 @@ func (r *Replica) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	begin := apply.Begin
-	if base.Split {
-		begin = apply.Continue
-	}
-	if err := errors.Join(begin(ctx, d, r.identity(), base.Origin), d.Close()); err != nil {
-		return fmt.Errorf("backup %s of shard %d: %w", id, of, err)
+	if err := errors.Join(apply.Begin(ctx, d, r.identity(), base.Origin), d.Close()); err != nil {
+		return fmt.Errorf("backup %s of shard %d: %w", id, r.Shard, err)
 	}
 	r.Log.Info("begun with", "backup", id, "took", time.Since(start))
 	return os.Rename(dir, r.Dir)

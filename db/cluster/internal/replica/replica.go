@@ -28,13 +28,11 @@ import (
 
 // Config has the parts of a replica.
 type Config struct {
-	Cluster string      // plan.Settings.ID
-	Shard   int         // number of the shard
-	Layout  plan.Layout // the layout with the shard
-	Parent  int         // number of the shard that this one is a part of, if any
-	Split   string      // of a part: id of the backup of Parent that it started from; otherwise ""
-	Dir     string      // of the database
-	Options db.Options  // for opening it
+	Cluster string // plan.Settings.ID
+	Shard   int
+	Shards  int        // of the cluster
+	Dir     string     // of the database
+	Options db.Options // for opening it
 	Journal *journal.Journal
 	Conn    *nats.Conn
 	Fetch   func(ctx context.Context, object string) ([]byte, error)
@@ -209,8 +207,7 @@ func (e *DivergedError) Error() string {
 
 // identity names the shard that the database is a replica of.
 func (r *Replica) identity() apply.Identity {
-	return apply.Identity{Cluster: r.Cluster, Shard: r.Shard, Index: r.Layout.Index(r.Shard),
-		Shards: r.Layout.Shards, Split: r.Split}
+	return apply.Identity{Cluster: r.Cluster, Shard: r.Shard, Shards: r.Shards}
 }
 
 // every is how often a replica compares its state with the log.

@@ -54,8 +54,7 @@ func (v Vault) store(ctx context.Context, name string) (backup.Store, error) {
 type Entry struct {
 	Cluster string `json:"cluster,omitempty"` // plan.Settings.ID; "" for a database that was built
 	Shard   int    `json:"shard"`
-	First   int    `json:"first,omitempty"` // number of the first shard of the cluster
-	// of the cluster; 0 for a database that was built: all present shards, from 0 on
+	// of the cluster; 0 for a database that was built: as many as are there
 	Shards     int    `json:"shards,omitempty"`
 	Repository string `json:"repository"`
 	Backup     string `json:"backup"` // id
@@ -108,70 +107,33 @@ func (v Vault) Entry(ctx context.Context, shard int) (e Entry, err error) {
 		return e, err
 	}
 	if err := json.Unmarshal(b, &e); err != nil || e.Shard != shard || e.Backup == "" ||
-		e.Repository != repository(shard) || e.Least > e.Position || e.First < 0 || e.Shards < 0 {
+		e.Repository != repository(shard) || e.Least > e.Position || e.Shards < 0 {
 		return e, fmt.Errorf("%w: %s of %s: %.200q", db.ErrInvalid, name, v, b)
 	}
 	return e, nil
 }
 
-// Generation returns the latest set of shards with backups: a cluster that has grown has left backups of its
-// earlier shards. Of several layouts it takes the one with the highest numbers for which all shards have a
-// backup of one cluster: another cluster may have left backups at the place. most bounds the shards of a
-// cluster.
-func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err error) {
-	var e Entry
-	for number := 0; ; number++ { // backups from before a growth may have been removed
-		if e, err = v.Entry(ctx, number); err == nil {
+// Shards returns the number of shards, at most most, with backups of one cluster or build. It is an error if
+// one lacks a backup.
+func (v Vault) Shards(ctx context.Context, most int) (n int, err error) {
+	first, err := v.Entry(ctx, 0)
+	if err != nil {
+		return 0, err
+	}
+	if first.Shards > 0 {
+		most = min(most, first.Shards)
+	}
+	for n = 1; n < most; n++ {
+		e, err := v.Entry(ctx, n)
+		if err == nil && (e.Cluster != first.Cluster || e.Shards != first.Shards) {
+			err = fmt.Errorf("%w: %s of %s is of another cluster", db.ErrNotFound, e.Repository, v)
+		}
+		if errors.Is(err, db.ErrNotFound) && first.Shards == 0 {
 			break
 		}
-		if number > 2*most || !errors.Is(err, db.ErrNotFound) {
-			return 0, 0, err
-		}
-	}
-	if e.Shards == 0 { // built, not made by a cluster
-		shards, err = v.has(ctx, e.Cluster, 0, most)
-		return 0, shards, err
-	}
-	for at, n := e.First, e.Shards; n <= most; at, n = at+n, 2*n {
-		has, err := v.has(ctx, e.Cluster, at, n)
 		if err != nil {
-			return 0, 0, err
-		}
-		if has == n {
-			first, shards = at, n
-		}
-	}
-	if shards == 0 {
-		err = fmt.Errorf("%w: %s lacks backups of some of the %d shards from %d on", db.ErrNotFound, v,
-			e.Shards, e.First)
-	}
-	return first, shards, err
-}
-
-// has counts consecutive shards from a number on that have an entry of a cluster, up to most.
-func (v Vault) has(ctx context.Context, cluster string, first, most int) (n int, err error) {
-	for ; n < most; n++ {
-		if e, err := v.Entry(ctx, first+n); errors.Is(err, db.ErrNotFound) ||
-			err == nil && e.Cluster != cluster {
-			break
-		} else if err != nil {
 			return 0, err
 		}
 	}
 	return n, nil
-}
-
-// Vacant refuses shard numbers for a cluster if the place has backups of another cluster under them.
-func (v Vault) Vacant(ctx context.Context, cluster string, numbers []int) error {
-	for _, number := range numbers {
-		e, err := v.Entry(ctx, number)
-		switch {
-		case errors.Is(err, db.ErrNotFound):
-		case err != nil:
-			return err
-		case e.Cluster != cluster:
-			return fmt.Errorf("%w: %s has a backup of a shard %d of another cluster: remove %s.json and the folder %s there, or give this cluster a place of its own", db.ErrExists, v, number, e.Repository, e.Repository)
-		}
-	}
-	return nil
 }

@@ -7,46 +7,36 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// The shards of a generation are all of one cluster: what another one has left under the same numbers is none
-// of them.
-func TestGeneration(t *testing.T) {
+// All backups of a place are of one cluster: one that lacks some, or has those of another, is no place to start
+// from.
+func TestShards(t *testing.T) {
 	v := At(t.TempDir())
-	put := func(cluster string, shard, first, shards int) {
+	put := func(cluster string, shard, shards int) {
 		t.Helper()
-		if err := v.Put(t.Context(), Entry{Cluster: cluster, Shard: shard, First: first, Shards: shards,
+		if err := v.Put(t.Context(), Entry{Cluster: cluster, Shard: shard, Shards: shards,
 			Backup: "b"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	is := func(first, shards int) {
+	is := func(want int) {
 		t.Helper()
-		if f, n, err := v.Generation(t.Context(), 100); err != nil || f != first || n != shards {
-			t.Errorf("%d shards from %d on, want %d from %d on: %v", n, f, shards, first, err)
+		n, err := v.Shards(t.Context(), 100)
+		if n != want || errors.Is(err, db.ErrNotFound) != (want == 0) {
+			t.Errorf("%d shards, want %d: %v", n, want, err)
 		}
 	}
-	put("a", 0, 0, 2)
-	put("a", 1, 0, 2)
-	is(0, 2)
-	for shard := 2; shard < 6; shard++ {
-		put("b", shard, 2, 4)
-	}
-	is(0, 2)
-	put("a", 2, 2, 4)
-	is(0, 2)
-	if err := v.Vacant(t.Context(), "a", []int{0, 2, 9}); err != nil {
-		t.Error(err)
-	}
-	if err := v.Vacant(t.Context(), "a", []int{2, 3}); !errors.Is(err, db.ErrExists) {
-		t.Error(err)
-	}
-	for shard := 3; shard < 6; shard++ {
-		put("a", shard, 2, 4)
-	}
-	is(2, 4)
-	put("b", 1, 0, 2)
-	is(2, 4)
-	put("b", 4, 2, 4)
-	if _, _, err := v.Generation(t.Context(), 100); !errors.Is(err, db.ErrNotFound) {
-		t.Error(err)
-	}
+	is(0)
+	put("", 0, 0) // built
+	put("", 1, 0)
+	is(2)
+	put("a", 0, 3)
+	is(0)
+	put("a", 1, 3)
+	is(0)
+	put("b", 2, 3)
+	is(0)
+	put("a", 2, 3)
+	is(3)
+	put("a", 3, 5)
+	is(3)
 }

@@ -17,7 +17,6 @@ var (
 	ErrBehind  = errors.New("fddhdb: the replica is behind")
 	ErrNotHere = errors.New("fddhdb: the shard is not on the node") // any more, or not yet
 	ErrExpired = errors.New("fddhdb: the operation came too late to be applied")
-	ErrSplit   = errors.New("fddhdb: the shard is being split: what is written now goes to its parts")
 	ErrAnswer  = errors.New("fddhdb: the node has failed") // any other error
 )
 
@@ -33,7 +32,7 @@ var codes = []struct {
 	{6, db.ErrBusy},
 	{7, db.ErrReadOnly}, {8, db.ErrInvalid}, {9, ErrBehind}, {10, ErrNotHere}, {11, ErrExpired},
 	{12, context.DeadlineExceeded}, {13, context.Canceled},
-	{14, db.ErrCorrupt}, {15, db.ErrClosed}, {16, db.ErrDiskFull}, {17, db.ErrFailed}, {18, ErrSplit},
+	{14, db.ErrCorrupt}, {15, db.ErrClosed}, {16, db.ErrDiskFull}, {17, db.ErrFailed},
 	{failed, ErrAnswer},
 }
 
@@ -41,7 +40,7 @@ const failed Code = 255
 
 // decided are the errors with which every replica refuses an operation alike.
 var decided = []error{db.ErrNotFound, db.ErrExists, db.ErrConflict, db.ErrFull, db.ErrNoModel, db.ErrReadOnly,
-	db.ErrInvalid, ErrExpired, ErrSplit}
+	db.ErrInvalid, ErrExpired}
 
 // Decided reports whether an error is the outcome of an operation on every replica, and not trouble of one
 // replica.

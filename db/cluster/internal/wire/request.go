@@ -317,22 +317,6 @@ type Op struct {
 	// the same collection with a higher number. So if a trainer wrongly believes that it still has the lease,
 	// the later one prevails on every shard.
 	Fence uint64
-
-	// Forward, if not nil, says that the operation comes from the log of a shard that is being split.
-	Forward *Forward
-}
-
-// A Forward marks an operation that a split has copied from the log of a shard into the log of a part of that
-// shard. The part leaves out the changes whose keys belong to other parts.
-type Forward struct {
-	_   struct{} `cbor:",toarray"`
-	Seq uint64   // sequence of the operation in the log of the shard that is being split
-
-	// Decided says that Fault is the outcome of the operation on the shard; nil means that it was applied.
-	// The part takes over this outcome: it cannot decide the operation if conditions, or refused changes,
-	// have keys of other parts.
-	Decided bool
-	Fault   *Fault
 }
 
 // Memory is the number of sequences for which a replica remembers the IDs of operations.
@@ -348,17 +332,9 @@ const (
 	ImportModel   // makes a space with the model of Object, and codes for all items
 	ActivateSpace // makes Space the one that searches use
 	DropSpace
-	Purge // removes the items of other shards: the first message of a part of a shard
-	Close // has all later operations refused with ErrSplit
-	// does nothing: it replaces a message of the shard being split that does not concern this part
-	Skip
 	ReviseSpace // makes the next revision of Space from the model of Object, an update of its model
 	TakeOver    // refuses later operations on Collection with a lease before Fence
 )
-
-// Own reports whether operations of the kind are internal to the cluster: no client waits for their outcome,
-// and no replica remembers them.
-func (k Kind) Own() bool { return k == Purge || k == Close || k == Skip }
 
 // A Change is one change of an Op.
 type Change struct {
@@ -409,7 +385,7 @@ func DecodeOp(b []byte) (*Op, error) {
 		if o.Object == "" || o.Revision == 0 {
 			return nil, errors.New("a revision without an object, or without a number")
 		}
-	case DropCollection, ActivateSpace, DropSpace, Purge, Close, Skip:
+	case DropCollection, ActivateSpace, DropSpace:
 	default:
 		return nil, fmt.Errorf("an operation of kind %d, which this version has not", o.Kind)
 	}
