@@ -114,7 +114,7 @@ func (o *Outcome) Err() error {
 // A Result is the form of a db.Result in messages.
 type Result struct {
 	_           struct{} `cbor:",toarray"`
-	Hits        hits
+	Hits        []Hit
 	Next        string
 	Total       int
 	Space       db.Space
@@ -124,8 +124,9 @@ type Result struct {
 	Approximate bool
 }
 
-// A Hit is the form of a db.Hit in messages, see hits. Row is a row of the replica.
+// A Hit is the form of a db.Hit in messages. Row is a row of the replica.
 type Hit struct {
+	_          struct{} `cbor:",toarray"`
 	Key        string
 	Row        uint32
 	Distance   int
@@ -138,7 +139,7 @@ type Hit struct {
 // ResultOf returns the form of a result in messages. It shares the result's parts.
 func ResultOf(r *db.Result) *Result {
 	w := &Result{
-		Hits: make(hits, len(r.Hits)), Next: r.Next, Total: r.Total, Space: r.Space, Revision: r.Revision,
+		Hits: make([]Hit, len(r.Hits)), Next: r.Next, Total: r.Total, Space: r.Space, Revision: r.Revision,
 		Rerank: r.Rerank, Facets: r.Facets, Approximate: r.Approximate,
 	}
 	for i, h := range r.Hits {
