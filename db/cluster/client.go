@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -190,26 +188,6 @@ func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
 	return nc, err
 }
 
-// ConnectEach opens a connection to each server, for NodeOptions.Conns. If a node has a connection to the
-// client's server, a request and its answer pass that server alone. urls are as for ConnectNATS. A server
-// that does not answer is no error; the connection keeps trying.
-func ConnectEach(urls string, options ...nats.Option) ([]*nats.Conn, error) {
-	var all []*nats.Conn
-	for _, url := range strings.Split(urls, ",") {
-		nc, err := ConnectNATS(strings.TrimSpace(url),
-			append([]nats.Option{nats.IgnoreDiscoveredServers(), nats.RetryOnFailedConnect(true)},
-				options...)...)
-		if err != nil {
-			for _, nc := range all {
-				nc.Close()
-			}
-			return nil, err
-		}
-		all = append(all, nc)
-	}
-	return all, nil
-}
-
 // of returns the shard of a key.
 func (c *Client) of(key string) int { return shard.Of(key, c.Shards()) }
 
@@ -249,43 +227,6 @@ func (c *Client) prepare(shard int, q *wire.Request) *wire.Request {
 func (c *Client) learn(shard int, q *wire.Request, a *wire.Answer) {
 	if a != nil && q.Verb != wire.Digest {
 		c.saw(shard, a.Applied)
-	}
-}
-
-// A pool has goroutines that wait for work. A new goroutine has a small stack, and growing it for each search
-// costs a tenth of the search.
-type pool struct {
-	work chan func()
-	end  <-chan struct{}
-	idle atomic.Int64
-}
-
-// mostIdle bounds the idle goroutines.
-const mostIdle = 64
-
-// do runs f in an idle goroutine of the pool, or in a new one.
-func (c *pool) do(f func()) {
-	select {
-	case c.work <- f:
-	default:
-		go c.member(f)
-	}
-}
-
-func (c *pool) member(f func()) {
-	for {
-		f()
-		f = nil // so that an idle goroutine keeps nothing alive
-		if c.idle.Add(1) > mostIdle {
-			c.idle.Add(-1)
-			return
-		}
-		select {
-		case f = <-c.work:
-			c.idle.Add(-1)
-		case <-c.end:
-			return
-		}
 	}
 }
 

@@ -29,7 +29,6 @@ type house struct {
 	servers *natsproc.Group
 	nodes   map[string]*cluster.Node
 	conns   map[string]*nats.Conn
-	near    map[string][]*nats.Conn // those of a node to each server
 }
 
 // build starts servers and nodes, and makes a cluster with so many shards.
@@ -41,8 +40,7 @@ func build(t *testing.T, servers, nodes, shards, replicas int) *house {
 // buildLogs is build with logs that hold so many bytes.
 func buildLogs(t *testing.T, servers, nodes, shards, replicas int, logBytes int64) *house {
 	t.Helper()
-	h := &house{t: t, dir: t.TempDir(), nodes: map[string]*cluster.Node{}, conns: map[string]*nats.Conn{},
-		near: map[string][]*nats.Conn{}}
+	h := &house{t: t, dir: t.TempDir(), nodes: map[string]*cluster.Node{}, conns: map[string]*nats.Conn{}}
 	var err error
 	h.servers, err = natsproc.Start(t.Context(), natsproc.Config{Dir: filepath.Join(h.dir, "nats"),
 		Servers: servers})
@@ -78,26 +76,13 @@ func (h *house) conn(of string) *nats.Conn {
 	return nc
 }
 
-// each returns connections of a node to each of the servers.
-func (h *house) each(node string) []*nats.Conn {
-	h.t.Helper()
-	if h.near[node] == nil {
-		all, err := cluster.ConnectEach(strings.Join(h.servers.URLs(), ","), nats.Name(node))
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		h.near[node] = all
-	}
-	return h.near[node]
-}
-
 // open opens a node.
 func (h *house) open(node string) *cluster.Node {
 	h.t.Helper()
 	n, err := cluster.Open(h.t.Context(), cluster.NodeOptions{
 		Cluster: "test", Node: node, Dir: filepath.Join(h.dir, node), Conn: h.conn(node),
 		Log:     slog.New(slog.DiscardHandler),
-		Backups: filepath.Join(h.dir, "backups"), Conns: h.each(node),
+		Backups: filepath.Join(h.dir, "backups"),
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -132,11 +117,6 @@ func (h *house) close() {
 	}
 	for _, nc := range h.conns {
 		nc.Close()
-	}
-	for _, all := range h.near {
-		for _, nc := range all {
-			nc.Close()
-		}
 	}
 	h.servers.Close()
 }

@@ -79,33 +79,3 @@ func TestNodeInTheProgram(t *testing.T) {
 	h.leave("n0")
 	compare("without the node")
 }
-
-// A node that has a connection to each server hears requests by the one that the client is at.
-func TestRequestsPassOneServer(t *testing.T) {
-	h := build(t, 3, 1, 2, 1)
-	c := h.connect()
-	codesOf(t, c)
-	putSome(t, c, 0, 50)
-	at := h.conn("client").ConnectedServerId()
-	heard := func() (here, elsewhere uint64) {
-		for _, nc := range append(slices.Clone(h.near["n0"]), h.conn("n0")) {
-			if nc.ConnectedServerId() == at {
-				here += nc.Stats().InMsgs
-			} else if nc != h.conn("n0") { // which hears logs, too
-				elsewhere += nc.Stats().InMsgs
-			}
-		}
-		return here, elsewhere
-	}
-	here, elsewhere := heard()
-	for range 100 {
-		if n := count(t, c); n != 50 {
-			t.Errorf("%d items", n)
-		}
-	}
-	nowHere, nowElsewhere := heard()
-	if nowHere-here < 100 || nowElsewhere != elsewhere {
-		t.Errorf("%d requests by way of the server of the client, %d by others", nowHere-here,
-			nowElsewhere-elsewhere)
-	}
-}

@@ -35,10 +35,6 @@ type NodeOptions struct {
 	Dir     string     // folder for its shards; Open creates it
 	Conn    *nats.Conn // the caller's, see ConnectNATS; close it after the node
 
-	// Conns are further connections of the caller, best one to each server, see ConnectEach. Requests then
-	// pass only the client's server, not two.
-	Conns []*nats.Conn
-
 	// Backups is the place for backups of shards, the same for all nodes: the path of a shared folder, or
 	// s3://BUCKET[/PREFIX], see s3.ParseURL. If it is "" there are no backups, and no replica can join a
 	// trimmed log.
@@ -59,9 +55,7 @@ type Node struct {
 	cluster names.Cluster
 	js      jetstream.JetStream
 	service micro.Service
-	reads   *nats.Subscription
 	busy    atomic.Int64 // requests in progress
-	pool    pool
 	began   time.Time
 	parts   parts
 	sweeps  sweeper
@@ -108,7 +102,6 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 		gone: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
-	n.pool = pool{work: make(chan func()), end: n.ctx.Done()}
 	if err := n.serve(); err != nil {
 		n.stop()
 		return nil, err
@@ -213,7 +206,7 @@ func (n *Node) Close() error {
 		n.retire(shard, r)
 	}
 	n.mu.Unlock()
-	err := errors.Join(n.reads.Unsubscribe(), n.service.Stop())
+	err := n.service.Stop()
 	n.stop()
 	n.done.Wait()
 	return err
@@ -225,50 +218,8 @@ const mostRequests = 1024
 // answerFor bounds the time of one request.
 const answerFor = time.Minute
 
-// listen subscribes to requests: by Conn to requests from all servers, and by each connection to requests
-// sent at its own server. It uses no endpoint of package micro, which knows only one connection.
-func (n *Node) listen() (err error) {
-	if n.reads, err = n.opts.Conn.Subscribe(n.cluster.Read(n.opts.Node), n.read); err != nil {
-		return err
-	}
-	for _, nc := range append([]*nats.Conn{n.opts.Conn}, n.opts.Conns...) {
-		n.done.Go(func() { n.near(nc) })
-	}
-	return nil
-}
-
-// near answers requests sent at the current server of a connection, until Close. If several connections of
-// the node are at one server, either takes a request.
-func (n *Node) near(nc *nats.Conn) {
-	changed := nc.StatusChanged(nats.CONNECTED)
-	defer nc.RemoveStatusListener(changed)
-	var sub *nats.Subscription
-	end := func() {
-		if sub != nil {
-			_ = sub.Unsubscribe() // the error would say that the connection is closed
-		}
-	}
-	for server := ""; ; {
-		if at := nc.ConnectedServerId(); at != "" && at != server {
-			end()
-			var err error
-			if sub, err = nc.QueueSubscribe(n.cluster.Near(n.opts.Node, at), "node", n.read); err != nil {
-				n.opts.Log.Warn("requests come by way of another server", "server", at, "error", err)
-				at = "" // tried again when the connection changes
-			}
-			server = at
-		}
-		select {
-		case <-changed:
-		case <-n.ctx.Done():
-			end()
-			return
-		}
-	}
-}
-
-// read answers a request, in a goroutine of the pool.
-func (n *Node) read(m *nats.Msg) {
+// read answers a request, in a new goroutine.
+func (n *Node) read(m micro.Request) {
 	respond := func(a *wire.Answer) {
 		b, err := a.Encode()
 		if err == nil {
@@ -281,7 +232,7 @@ func (n *Node) read(m *nats.Msg) {
 			n.opts.Log.Debug("an answer was not sent", "error", err)
 		}
 	}
-	q, err := wire.DecodeRequest(m.Data)
+	q, err := wire.DecodeRequest(m.Data())
 	if err != nil {
 		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %w", db.ErrInvalid, err))})
 		return
@@ -294,12 +245,12 @@ func (n *Node) read(m *nats.Msg) {
 			busy-requests))})
 		return
 	}
-	n.pool.do(func() {
+	go func() {
 		defer n.busy.Add(-requests)
 		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
 		defer cancel()
 		respond(n.answer(ctx, q))
-	})
+	}()
 }
 
 // here is a node as clients in its program see it. Only the caller's context bounds a request.
@@ -308,7 +259,7 @@ type here struct{ *Node }
 func (n here) Name() string { return n.opts.Node }
 
 func (n here) Ask(ctx context.Context, q *wire.Request, answered func(*wire.Answer)) {
-	n.pool.do(func() { answered(n.answer(ctx, q)) })
+	go func() { answered(n.answer(ctx, q)) }()
 }
 
 // answer answers a request. It turns a panic into an answer.
@@ -342,24 +293,16 @@ func (n *Node) answer(ctx context.Context, q *wire.Request) (a *wire.Answer) {
 // several answers requests to several shards in parallel.
 func (n *Node) several(ctx context.Context, requests []*wire.Request) *wire.Answer {
 	a := &wire.Answer{Answers: make([]*wire.Answer, len(requests))}
-	one := func(i int) {
-		if q := requests[i]; q == nil || q.Verb == wire.Several {
-			a.Answers[i] = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: a request within requests",
-				db.ErrInvalid))}
-		} else {
-			a.Answers[i] = n.answer(ctx, q)
-		}
-	}
 	var all sync.WaitGroup
-	for i := range max(0, len(requests)-1) {
-		all.Add(1)
-		n.pool.do(func() {
-			defer all.Done()
-			one(i)
+	for i, q := range requests {
+		all.Go(func() {
+			if q == nil || q.Verb == wire.Several {
+				a.Answers[i] = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: a request within requests",
+					db.ErrInvalid))}
+			} else {
+				a.Answers[i] = n.answer(ctx, q)
+			}
 		})
-	}
-	if len(requests) > 0 { // the last request runs in this goroutine
-		one(len(requests) - 1)
 	}
 	all.Wait()
 	return a
@@ -379,7 +322,8 @@ func (n *Node) serve() (err error) {
 			micro.WithEndpointSubject(n.cluster.Nodes())),
 		n.service.AddEndpoint("admin", micro.HandlerFunc(n.admin),
 			micro.WithEndpointSubject(n.cluster.Admin(n.opts.Node))),
-		n.listen(),
+		n.service.AddEndpoint("read", micro.HandlerFunc(n.read),
+			micro.WithEndpointSubject(n.cluster.Read(n.opts.Node))),
 	)
 	if err != nil {
 		return errors.Join(err, n.service.Stop())

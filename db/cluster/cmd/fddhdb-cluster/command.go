@@ -319,15 +319,6 @@ func (l *link) connect(name string, said func(error)) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// connectEach connects to each of several NATS servers.
-func (l *link) connectEach(name string, said func(error)) ([]*nats.Conn, error) {
-	urls, options, err := l.how(name, said)
-	if err != nil || len(urls) == 1 {
-		return nil, err
-	}
-	return cluster.ConnectEach(strings.Join(urls, ","), options...)
-}
-
 // how returns the servers, and the options of connections to them.
 func (l *link) how(name string, said func(error)) (urls []string, options []nats.Option, err error) {
 	if urls, err = l.urls(); err != nil {

@@ -215,18 +215,8 @@ func nodeCommand(e *env) *cobra.Command {
 				return err
 			}
 			defer nc.Close()
-			each, err := e.link.connectEach(name,
-				func(err error) { log.Debug("a NATS server says", "error", err) })
-			if err != nil {
-				return err
-			}
-			defer func() {
-				for _, nc := range each {
-					nc.Close()
-				}
-			}()
 			n, err := cluster.Open(ctx, cluster.NodeOptions{Cluster: e.link.cluster, Node: name, Dir: dir,
-				Conn: nc, Conns: each, Backups: backups, Log: log})
+				Conn: nc, Backups: backups, Log: log})
 			if err != nil {
 				return err
 			}

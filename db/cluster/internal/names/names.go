@@ -36,10 +36,6 @@ func (c Cluster) Tick(shard int) string { return fmt.Sprintf("fddhdb.%s.tick.%d"
 // Read is the subject on which a node answers requests.
 func (c Cluster) Read(node string) string { return fmt.Sprintf("fddhdb.%s.read.%s", c, node) }
 
-// Near is the subject on which a node answers requests sent at a server, by a connection to that server: they
-// pass no other server.
-func (c Cluster) Near(node, server string) string { return c.Read(node) + "@" + server }
-
 // Admin is the subject on which a node takes orders, for example to make a backup.
 func (c Cluster) Admin(node string) string { return fmt.Sprintf("fddhdb.%s.admin.%s", c, node) }
 

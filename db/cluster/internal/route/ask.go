@@ -1,7 +1,6 @@
 package route
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,8 +91,6 @@ type want struct {
 // A try is a message to a node. It counts until the call ends, however late its answer is.
 type try struct {
 	node  string
-	near  string // the subject asked, if the try went to the client's server
-	sent  []byte
 	wants []*want
 	round []int // of each want
 	begin time.Time
@@ -249,7 +246,6 @@ func (a *call) ask(node string, wants []*want) (more []*want) {
 		return nil
 	}
 	if err == nil {
-		t.near = a.r.near(node)
 		err = a.send(t, data)
 	}
 	if err != nil {
@@ -259,22 +255,13 @@ func (a *call) ask(node string, wants []*want) (more []*want) {
 }
 
 func (a *call) send(t *try, data []byte) error {
-	t.sent = data
-	return a.r.nc.PublishRequest(cmp.Or(t.near, a.r.cluster.Read(t.node)),
-		a.r.inbox.subject(a.waiter.expect(t)), data)
+	return a.r.nc.PublishRequest(a.r.cluster.Read(t.node), a.r.inbox.subject(a.waiter.expect(t)), data)
 }
 
 // came handles an answer. It returns the wants that must ask another node now.
 func (a *call) came(l message) (more []*want) {
 	answer, err := a.read(l)
 	switch {
-	case errors.Is(err, nats.ErrNoResponders) && l.of.near != "": // the node may listen at another server
-		a.r.isFar(l.of.near)
-		l.of.near = ""
-		if err = a.send(l.of, l.of.sent); err != nil {
-			return a.failed(l.of, err)
-		}
-		return nil
 	case err != nil:
 		return a.failed(l.of, err)
 	case answer == nil: // more parts will come

@@ -46,7 +46,6 @@ type Router struct {
 
 	mu       sync.Mutex
 	suspects map[string]time.Time // until when a node is asked last
-	far      map[string]time.Time // by subject: until when no node is believed to listen there
 	lost     chan struct{}        // closed when the connection to the server is lost, and then replaced
 	closed   chan struct{}        // by Close
 
@@ -70,8 +69,7 @@ func New(nc *nats.Conn, cluster names.Cluster, places Places, local Local) (*Rou
 	}
 	r := &Router{
 		nc: nc, cluster: cluster, places: places, local: local, inbox: inbox,
-		suspects: map[string]time.Time{}, far: map[string]time.Time{},
-		lost: make(chan struct{}), closed: make(chan struct{}),
+		suspects: map[string]time.Time{}, lost: make(chan struct{}), closed: make(chan struct{}),
 	}
 	go r.listen(nc.StatusChanged(nats.RECONNECTING, nats.CLOSED))
 	return r, nil
@@ -161,33 +159,4 @@ func (r *Router) order(shard int, turn uint64) []string {
 		return 1
 	})
 	return nodes
-}
-
-// farFor is how long a node without a connection to the client's server is asked by another server, before
-// the client's server is tried again.
-const farFor = 10 * time.Second
-
-// near returns the subject of a node at the server of the client, or "" if the node does not listen there.
-func (r *Router) near(node string) string {
-	server := r.nc.ConnectedServerId()
-	if server == "" {
-		return ""
-	}
-	subject := r.cluster.Near(node, server)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if until, is := r.far[subject]; is {
-		if time.Now().Before(until) {
-			return ""
-		}
-		delete(r.far, subject)
-	}
-	return subject
-}
-
-// isFar notes that no node listens at a subject.
-func (r *Router) isFar(subject string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.far[subject] = time.Now().Add(farFor)
 }
