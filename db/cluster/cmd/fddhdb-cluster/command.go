@@ -62,8 +62,6 @@ func rootCommand(e *env) *cobra.Command {
 			servers keep the log of each shard. A write is acknowledged when its log has it
 			durably; searches are exact, as those of one database.
 
-			See it work first, without any preparation: fddhdb-cluster demo.
-
 			Every verb explains itself: fddhdb-cluster help VERB. With --json it prints one
 			JSON object, or one a line where there are several, in the forms of fddhdb.
 			Results go to stdout, errors and remarks to stderr. The exit code is 0 when it is
@@ -123,7 +121,7 @@ func rootCommand(e *env) *cobra.Command {
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
 	root.AddCommand(
-		demoCommand(e), nodeCommand(e), createCommand(e), statusCommand(e),
+		nodeCommand(e), createCommand(e), statusCommand(e),
 		initCommand(e), dropCommand(e), collectionsCommand(e), importCommand(e), putCommand(e), getCommand(e),
 		deleteCommand(e),
 		searchCommand(e), countCommand(e), facetsCommand(e), labelsCommand(e),

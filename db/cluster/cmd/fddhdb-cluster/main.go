@@ -1,6 +1,5 @@
 // Fddhdb-cluster runs the nodes of a cluster, and is the command line of clusters: it creates, fills,
-// searches and backs up clusters, and shows in a demonstration what happens when machines are lost. See
-// package cluster, and fddhdb-cluster help.
+// searches and backs up clusters. See package cluster, and fddhdb-cluster help.
 //
 // Each verb is a function that returns its cobra.Command, in the file of that name or beside related verbs.
 // An env has the state that verbs share: the global flags, the printer, and the connection to a cluster.
@@ -15,12 +14,10 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/natsproc"
 )
 
 func main() {
 	exit.AbortOnCrash()
-	natsproc.Main() // the NATS servers of demo are this program, too
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)

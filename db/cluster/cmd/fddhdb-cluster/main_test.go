@@ -24,7 +24,13 @@ import (
 const programVariable = "FDDHDB_CLUSTER_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(programVariable) != "" {
+	if as := os.Getenv(programVariable); as != "" {
+		if as == "node" { // ends with the tests, however they end
+			go func() {
+				_, _ = io.Copy(io.Discard, os.Stdin)
+				os.Exit(1)
+			}()
+		}
 		main()
 	}
 	natsproc.Main()
@@ -86,7 +92,8 @@ func (s *stage) node(name string, args ...string) {
 	defer log.Close()
 	cmd := s.command(context.Background(),
 		append([]string{"node", "--name", name, "--dir", filepath.Join(s.dir, s.cluster, name), "--backups",
-			filepath.Join(s.dir, "backups"), "--until-stdin-ends"}, args...)...)
+			filepath.Join(s.dir, "backups")}, args...)...)
+	cmd.Env = append(cmd.Env, programVariable+"=node")
 	cmd.Stdout, cmd.Stderr = log, log
 	if _, err := cmd.StdinPipe(); err != nil {
 		s.t.Fatal(err)

@@ -65,7 +65,6 @@ func TestMistakes(t *testing.T) {
 		{"move 1 --from a", 2, "--to"},
 		{"move 1 --from a --to a", 2, "one node"},
 		{"backup --keep 4", 2, "--trim"},
-		{"demo --items 0", 2, "--items 0"},
 		{"status", 1, "no NATS server answers at nats://127.0.0.1:1"},
 		{"status --servers nats://user:secret@127.0.0.1:1", 1, "at nats://127.0.0.1:1:"},
 		// Whoever reaches servers without credentials can change everything.

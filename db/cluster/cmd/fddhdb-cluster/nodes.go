@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -168,7 +167,7 @@ func createCommand(e *env) *cobra.Command {
 
 func nodeCommand(e *env) *cobra.Command {
 	var name, dir, backups string
-	var orphan, verbose bool
+	var verbose bool
 	cmd := &cobra.Command{
 		Use:     "node --name NAME --dir DIR",
 		Short:   "Run a node, which keeps shards and answers requests",
@@ -196,15 +195,6 @@ func nodeCommand(e *env) *cobra.Command {
 				return exit.Usagef("--dir is missing: the folder that the node keeps its shards in")
 			}
 			ctx := cmd.Context()
-			if orphan {
-				var end context.CancelFunc
-				ctx, end = context.WithCancel(ctx)
-				defer end()
-				go func() {
-					_, _ = io.Copy(io.Discard, e.stdin) // any error means the same: no parent
-					end()
-				}()
-			}
 			level := slog.LevelInfo
 			if verbose {
 				level = slog.LevelDebug
@@ -233,8 +223,6 @@ func nodeCommand(e *env) *cobra.Command {
 	f.StringVar(&backups, "backups", "",
 		"the `PLACE` of backups: a folder that all nodes share, or s3://BUCKET[/PREFIX]")
 	f.BoolVar(&verbose, "verbose", false, "log more")
-	f.BoolVar(&orphan, "until-stdin-ends", false, "end with the program that has started it")
-	_ = f.MarkHidden("until-stdin-ends")
 	return cmd
 }
 

@@ -383,25 +383,6 @@ func TestPartial(t *testing.T) {
 		fmt.Sprintf(`{"key":"%d","code":"00"}`, key)}, "not known", "made again")
 }
 
-// The demonstration, which takes 45 seconds.
-func TestDemo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 45 seconds")
-	}
-	s := &stage{t: t, dir: t.TempDir()}
-	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp)
-	got := object[demoJSON](s, "demo", "--items", "2000")
-	t.Logf("%+v", got)
-	if got.Lost != 0 || got.Wrong != 0 || got.Acknowledged == 0 || got.Before.Searches == 0 ||
-		got.NodeKilled.Writes == 0 || got.ServerKilled.Writes == 0 {
-		t.Errorf("%+v", got)
-	}
-	if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
-		t.Errorf("it has left %v, %v", left, err)
-	}
-}
-
 // What credentials do not allow ends a verb at once, and says so.
 func TestRefused(t *testing.T) {
 	t.Parallel()
