@@ -367,8 +367,8 @@ func (c *Collection) revisions(ctx context.Context, space db.Space) (r revisions
 func (c *Collection) modelOf(ctx context.Context, of revisions) ([]byte, error) {
 	store, into := objects{c.client.js, c.client.cluster}, exportObject+wire.NewID().String()
 	defer store.remove(context.WithoutCancel(ctx), into)
-	_, err := c.client.orderShard(ctx, order{Do: "model", Shard: of.shard, Collection: c.name, Space: of.space,
-		From: c.client.sees(of.shard), Into: into})
+	_, err := c.client.orderShard(ctx, order{Do: "model", Shard: of.shard, Collection: c.name,
+		Space: of.space, From: c.client.sees(of.shard), Into: into})
 	if err != nil {
 		return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, of.shard,
 			err)

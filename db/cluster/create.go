@@ -32,12 +32,12 @@ type CreateOptions struct {
 	Servers int
 
 	// From, if not empty, is a place of backups, see NodeOptions.Backups: the cluster starts from the newest
-	// backup of each shard there. The backups come from another cluster, or from fddhdb-beam. If Shards is 0 or
-	// their number, the shards stay as they are, and the nodes must be able to read this place.
+	// backup of each shard there. The backups come from another cluster, or from fddhdb-beam. If Shards is 0
+	// or their number, the shards stay as they are, and the nodes must be able to read this place.
 	//
 	// With another number of Shards each item goes to the shard of its key. Create reads the backups, and
-	// stores those of the new shards in Backups. All items, and one shard at a time, pass through a folder for
-	// temporary files (os.TempDir). Schemas, models, spaces and their numbers stay; items that learned
+	// stores those of the new shards in Backups. All items, and one shard at a time, pass through a folder
+	// for temporary files (os.TempDir). Schemas, models, spaces and their numbers stay; items that learned
 	// projections encode get their codes by the latest revision of the model. The cluster exists only when
 	// all is done: if Create was interrupted, call it again.
 	From string

@@ -87,7 +87,8 @@ func TestReshard(t *testing.T) {
 	items := dbkit.Pairs(300, synth.Config{Seed: 3})
 	var keys []string
 	for i, it := range items {
-		if it.Fields, it.Payload = map[string]any{"year": int64(1990 + i%30)}, fmt.Append(nil, "p", i); i%3 == 0 {
+		it.Fields, it.Payload = map[string]any{"year": int64(1990 + i%30)}, fmt.Append(nil, "p", i)
+		if i%3 == 0 {
 			it.Labels = nil
 		}
 		keys = append(keys, it.Key)
@@ -170,7 +171,8 @@ func TestReshard(t *testing.T) {
 		t.Error(d)
 	}
 	// It goes on: with writes, a model with the next number, and backups of its own.
-	if _, err := five.Collection("codes").Put(t.Context(), &db.Item{Key: "new", Code: []byte{1, 2}}); err != nil {
+	item := &db.Item{Key: "new", Code: []byte{1, 2}}
+	if _, err := five.Collection("codes").Put(t.Context(), item); err != nil {
 		t.Error(err)
 	}
 	if tr, err := five.Collection("pairs").Train(t.Context(), db.TrainOptions{

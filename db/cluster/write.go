@@ -217,7 +217,8 @@ func (b *Batch) Commit(ctx context.Context) error {
 	if len(b.changes) == 0 {
 		return ctx.Err()
 	}
-	return b.c.client.do(ctx, b.c.client.of(b.changes[0].Item.Key), &wire.Op{Kind: wire.Write, Changes: b.changes})
+	return b.c.client.do(ctx, b.c.client.of(b.changes[0].Item.Key),
+		&wire.Op{Kind: wire.Write, Changes: b.changes})
 }
 
 // callFor bounds one call of the servers; then the call is repeated. A lost call never gets an answer.

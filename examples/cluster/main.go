@@ -316,7 +316,8 @@ func (l *load) fill(ctx context.Context, n int) error {
 		centres = append(centres, binary.LittleEndian.AppendUint64(nil, r.Uint64()))
 	}
 	for i := range n {
-		l.items = append(l.items, &db.Item{Key: fmt.Sprint("item-", i), Code: near(centres[i%len(centres)], r)})
+		l.items = append(l.items, &db.Item{Key: fmt.Sprint("item-", i),
+			Code: near(centres[i%len(centres)], r)})
 	}
 	_, err := l.coll.Import(ctx, func(yield func(*db.Item, error) bool) {
 		for _, item := range l.items {

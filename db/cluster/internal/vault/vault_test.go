@@ -7,8 +7,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// All backups of a place are of one cluster: one that lacks some, or has those of another, is no place to start
-// from.
+// All backups of a place are of one cluster: one that lacks some, or has those of another, is no place to
+// start from.
 func TestShards(t *testing.T) {
 	v := At(t.TempDir())
 	put := func(cluster string, shard, shards int) {
