@@ -46,7 +46,7 @@ const (
 	suspected = time.Second            // a silent node is asked last for so long
 	lateFor   = 100 * time.Millisecond // a late node is asked last for so long
 	// until all nodes are asked again because none answered; then twice as long
-	tryFor    = 3 * time.Second
+	tryFor    = time.Second
 	between   = 20 * time.Millisecond  // between two rounds if all nodes have refused, at first
 	mostWait  = 500 * time.Millisecond // the longest such pause
 	maxAnswer = 1 << 30                // bytes of an answer that comes in parts

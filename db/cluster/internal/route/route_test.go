@@ -285,7 +285,7 @@ func TestLateAnswers(t *testing.T) {
 	nc := connect(t)
 	late, later := newNode(nil), newNode(nil)
 	late.slowly(t, nc, "late", 400*time.Millisecond)
-	later.slowly(t, nc, "later", 3500*time.Millisecond)
+	later.slowly(t, nc, "later", 1500*time.Millisecond)
 	newNode(func(*wire.Request) *wire.Answer { return nil }).serve(t, nc, "silent")
 	r := router(t, nc, &places{nodes: map[int][]string{0: {"late", "silent"}, 1: {"late", "silent"},
 		2: {"later"}}})
