@@ -77,13 +77,9 @@ func TestActivity(t *testing.T) {
 	items := dbkit.Pairs(60, synth.Config{})
 	putAll(t, c, items[:50]) // one batch
 	for _, it := range items[50:] {
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 	}
-	if _, err := c.Merge(ctx, &db.Item{Key: "k1", Payload: []byte("x")}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Merge(ctx, &db.Item{Key: "k1", Payload: []byte("x")}))(t)
 	if n, err := c.Delete(ctx, "k0", "k1", "none"); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -91,14 +87,11 @@ func TestActivity(t *testing.T) {
 		t.Fatal("no conflict")
 	}
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
-	if err := d.WaitForIndex(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.WaitForIndex(ctx))
 	before := dbkit.MustStats(t, d).Activity
 	if before.Writes.Count != 13 || before.WriteErrors != 1 || before.Conflicts != 1 ||
-		before.ItemsPut != 61 || before.ItemsDeleted != 2 ||
-		before.Commits.Count != before.Syncs.Count || before.CommitRequests < 13 || before.CommitBytes == 0 ||
-		before.Waiting != 0 ||
+		before.ItemsPut != 61 || before.ItemsDeleted != 2 || before.Commits.Count != before.Syncs.Count ||
+		before.CommitRequests < 13 || before.CommitBytes == 0 || before.Waiting != 0 ||
 		len(before.Running) > 0 || before.Searches != nil {
 		t.Errorf("%+v", before)
 	}
@@ -136,10 +129,7 @@ func TestActivity(t *testing.T) {
 		runs.Close()
 		want[kind{"search_radius", e.Plan}]++
 	}
-	all, err := c.SearchAll(ctx, []db.Query{{Key: "k7"}, {Key: "k8", K: 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := need(c.SearchAll(ctx, []db.Query{{Key: "k7"}, {Key: "k8", K: 2}}))(t)
 	want[kind{"search_all", ""}]++
 	hits += len(all[0].Hits) + len(all[1].Hits)
 	if _, err := c.Search(ctx, db.Query{Key: "none"}); err == nil {
@@ -187,9 +177,7 @@ func TestRunningOperations(t *testing.T) {
 		defer func() { _ = recover() }()
 		_, _ = c.Train(ctx, opt)
 	}()
-	if err := d.WaitForIndex(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.WaitForIndex(ctx))
 	if a := dbkit.MustStats(t, d).Activity; len(a.Running) != 0 {
 		t.Errorf("%+v", a.Running)
 	}
@@ -215,15 +203,10 @@ func TestStatsReadNoDisk(t *testing.T) {
 	}))
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
-	if err := db.State(d).Engine.FlushAll(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.State(d).Engine.FlushAll(ctx))
 	dbkit.MustStats(t, d)
 	asking.Store(true)
 	for range 100 {
@@ -277,29 +260,18 @@ func (e *endOfSpan) End(err error, attrs ...slog.Attr) {
 func TestTracer(t *testing.T) {
 	var s spans
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), Tracer: &s})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}); err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
+	need(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}))(t)
 	q := db.Query{Code: []byte{1}, Plan: db.PlanScan}
-	if _, err := c.Search(context.WithValue(ctx, spanKey{}, "request"), q); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Search(context.WithValue(ctx, spanKey{}, "request"), q))(t)
 	if _, err := c.Search(ctx, db.Query{Code: []byte{1, 2}}); err == nil {
 		t.Fatal("found")
 	}
 	if runs := must1[*db.Runs](t)(c.SearchRadius(ctx, q, 1)); runs.Close() != nil {
 		t.Fatal("the runs do not close")
 	}
-	if _, err := c.SearchAll(ctx, []db.Query{q, q}); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	need(c.SearchAll(ctx, []db.Query{q, q}))(t)
+	must(t, d.Compact(ctx))
 	var ops []string
 	for i, call := range s.calls {
 		if call.Op == event.OpIndex {
@@ -342,17 +314,12 @@ func TestTracerOfBackground(t *testing.T) {
 				indexed <- e
 			}
 		}})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	b := d.NewBatch()
 	for i := range 20_000 {
 		b.Put(c, &db.Item{Key: fmt.Sprint(i), Code: codeAt(i)})
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	select {
 	case <-indexed:
 	case <-time.After(time.Minute):

@@ -64,9 +64,7 @@ func TestAlter(t *testing.T) {
 		Fields: slices.Concat(dbkit.PairsSchema.Fields, a.AddFields)}
 	a.AddModalities[0].Dim, a.AddFields[0].Type = 99, db.Bool // what is given is the caller's own
 	for _, c := range []*db.Collection{c, other} {
-		if diff := cmp.Diff(want, dbkit.MustSchema(t, c)); diff != "" {
-			t.Error(diff)
-		}
+		equal(t, want, dbkit.MustSchema(t, c))
 	}
 	dbkit.EqualItems(t, before, dbkit.AllItems(t, c))
 	added := &db.Item{Key: "k3", Vectors: map[string][]float32{"audio": {1, 2, 3}},
@@ -79,9 +77,7 @@ func TestAlter(t *testing.T) {
 			"has(audio)": 1, "has(bag)": 1, "NOT has(audio)": 39, "has(image)": 40, "place = 'Bern'": 1,
 			"place != 'Bern'": 0, "NOT place = 'Bern'": 39,
 		} {
-			if n, err := c.Count(ctx, where); err != nil || n != want {
-				t.Errorf("%s: %d items, %v", where, n, err)
-			}
+			holds(t, c, want, where)
 		}
 		it, err := c.Get(ctx, "k3")
 		if err != nil || cmp.Diff(it.Vectors["audio"], added.Vectors["audio"]) != "" ||
@@ -94,25 +90,17 @@ func TestAlter(t *testing.T) {
 	checkSpaces(t, d)
 
 	// The snapshot.
-	if diff := cmp.Diff(dbkit.PairsSchema, dbkit.MustSchema(t, then)); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, dbkit.PairsSchema, dbkit.MustSchema(t, then))
 	dbkit.EqualItems(t, before, dbkit.AllItems(t, then))
-	if _, err := then.Count(ctx, "has(audio)"); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("a modality of later: %v", err)
-	}
-	if err := then.Alter(ctx, a); !errors.Is(err, db.ErrReadOnly) {
-		t.Errorf("a snapshot is altered: %v", err)
-	}
+	errorIs(t, errOf(then.Count(ctx, "has(audio)")), db.ErrInvalid)
+	errorIs(t, then.Alter(ctx, a), db.ErrReadOnly)
 	must(t, snap.Close())
 
 	// And after opening again.
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", opts)
 	c = dbkit.MustCollection(t, d, "main")
-	if diff := cmp.Diff(want, dbkit.MustSchema(t, c)); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, dbkit.MustSchema(t, c))
 	check(c)
 	dbkit.CheckSound(t, d, "opened again")
 	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{Name: "third", Type: db.Bool}}})
@@ -121,10 +109,8 @@ func TestAlter(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	dbkit.MustClose(t, d)
-	if err := c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "late", Type: db.Bool}}}); !errors.Is(
-		err, db.ErrClosed) {
-		t.Error(err)
-	}
+	errorIs(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "late", Type: db.Bool}}}),
+		db.ErrClosed)
 }
 
 // What cannot be added is refused with what is wrong, and then nothing of it is added.
@@ -164,9 +150,8 @@ func TestAlterRefuses(t *testing.T) {
 			db.ErrExists, `field "year"`},
 		{c, db.Alteration{AddModalities: []db.Modality{audio, audio}}, db.ErrInvalid,
 			`modality "audio": there is a modality of that name already`},
-		{c, db.Alteration{AddModalities: []db.Modality{audio},
-			AddFields: []db.Field{{Name: "audio", Type: db.Int}}}, db.ErrInvalid,
-			`field "audio": there is a modality`},
+		{c, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{{Name: "audio",
+			Type: db.Int}}}, db.ErrInvalid, `field "audio": there is a modality`},
 		{c, db.Alteration{AddModalities: []db.Modality{{Name: "audio"}}, AddFields: []db.Field{fresh}},
 			db.ErrInvalid, `modality "audio": 0 dimensions`},
 		{c, db.Alteration{AddFields: []db.Field{{Name: "audio", Type: "date"}}}, db.ErrInvalid,
@@ -194,23 +179,17 @@ func TestAlterRefuses(t *testing.T) {
 	}
 	mustAlter(t, codes, db.Alteration{AddFields: []db.Field{{Name: "n", Type: db.Int, Indexed: true}}})
 	need(codes.Put(ctx, &db.Item{Key: "k", Code: []byte{1, 2}, Fields: map[string]any{"n": 5}}))(t)
-	if n, err := codes.Count(ctx, "n = 5"); n != 1 || err != nil {
-		t.Error(n, err)
-	}
+	holds(t, codes, 1, "n = 5")
 	// as many as there may be
 	mustAlter(t, c, db.Alteration{AddModalities: many(db.MaxModalities - 2),
 		AddFields: manyFields[:db.MaxFields-4]})
 	must(t, d.DropCollection(ctx, "codes"))
-	if err := codes.Alter(ctx, db.Alteration{AddFields: []db.Field{fresh}}); !errors.Is(err, db.ErrNotFound) {
-		t.Error("dropped: ", err)
-	}
+	errorIs(t, codes.Alter(ctx, db.Alteration{AddFields: []db.Field{fresh}}), db.ErrNotFound)
 	dbkit.MustClose(t, d)
 	opts.ReadOnly = true
 	d = dbkit.MustOpen(t, "db", opts)
-	if err := dbkit.MustCollection(t, d, "main").Alter(ctx,
-		db.Alteration{AddFields: []db.Field{fresh}}); !errors.Is(err, db.ErrReadOnly) {
-		t.Error("read-only: ", err)
-	}
+	errorIs(t, dbkit.MustCollection(t, d, "main").Alter(ctx, db.Alteration{AddFields: []db.Field{fresh}}),
+		db.ErrReadOnly)
 	if len(dbkit.MustSchema(t, dbkit.MustCollection(t, d, "main")).Modalities) != db.MaxModalities {
 		t.Error("not as many as were added")
 	}
@@ -244,26 +223,24 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	dbkit.CheckSound(t, d, "altered")
 	unlearned := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, db.ErrNoModel) ||
-			!strings.Contains(err.Error(), `knows nothing of modality "audio"`) ||
-			!strings.Contains(err.Error(), "train again") {
+		if !errors.Is(err, db.ErrNoModel) || !strings.Contains(err.Error(),
+			`knows nothing of modality "audio"`) || !strings.Contains(err.Error(), "train again") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	from := db.Query{From: "audio", To: "text", Vector: []float32{1, 0, 0}, K: 90}
-	unlearned("search", dbkit.Second(c.Search(ctx, from)))
-	unlearned("all", dbkit.Second(c.SearchAll(ctx, []db.Query{from})))
-	unlearned("radius", dbkit.Second(dbkit.CountWithin(c, from, 3)))
+	unlearned("search", errOf(c.Search(ctx, from)))
+	unlearned("all", errOf(c.SearchAll(ctx, []db.Query{from})))
+	unlearned("radius", errOf(dbkit.CountWithin(c, from, 3)))
 	_, _, err = c.EncodeQuery(ctx, from)
 	unlearned("encode a query", err)
 	_, _, err = c.Encode(&db.Item{Vectors: map[string][]float32{"audio": {1, 0, 0}}})
 	unlearned("encode", err)
 	of := func(name string) db.Evaluation {
-		return db.Evaluation{Queries: map[string][][]float32{
-			name: {items[88].Vectors[name], items[89].Vectors[name]}},
-			Labels: [][]string{items[88].Labels, items[89].Labels}}
+		return db.Evaluation{Queries: map[string][][]float32{name: {items[88].Vectors[name],
+			items[89].Vectors[name]}}, Labels: [][]string{items[88].Labels, items[89].Labels}}
 	}
-	unlearned("evaluate", dbkit.Second(c.Evaluate(ctx, of("audio"))))
+	unlearned("evaluate", errOf(c.Evaluate(ctx, of("audio"))))
 	found, err := c.Evaluate(ctx, of("image"))
 	if err != nil || found[0].To != "text" || found[0].Hamming.Database != 89 {
 		t.Errorf("%+v, %v", found, err)
@@ -283,7 +260,7 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 
 	// A reindexing keeps the model, a training learns.
 	re := need(c.Reindex(ctx, db.ReindexOptions{}))(t)
-	unlearned("reindexed", dbkit.Second(mustInSpace(t, c, re.Space).Search(ctx, from)))
+	unlearned("reindexed", errOf(mustInSpace(t, c, re.Space).Search(ctx, from)))
 	training.Map["audio"] = model.MapRBF
 	if tr := dbkit.MustTrain(t, c, training); len(tr.LeftOut) > 0 {
 		t.Errorf("%+v", tr)
@@ -297,10 +274,10 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 		t.Errorf("%+v, %v", it, err)
 	}
 	checkCodes(t, c, dbkit.AllItems(t, c))
-	unlearned("the space before", dbkit.Second(mustInSpace(t, c, 1).Search(ctx, from)))
+	unlearned("the space before", errOf(mustInSpace(t, c, 1).Search(ctx, from)))
 	dbkit.CheckSound(t, d, "trained")
 	need(c.Rollback(ctx))(t)
-	unlearned("rolled back", dbkit.Second(c.Search(ctx, from)))
+	unlearned("rolled back", errOf(c.Search(ctx, from)))
 }
 
 // The pair of the only modality with itself is measured as long as the model knows no
@@ -326,9 +303,7 @@ func TestEvaluateWhatWasAlone(t *testing.T) {
 	if err != nil || len(after) != 2 || after[1].To != "audio" || after[1].Hamming.Database != 0 {
 		t.Fatalf("%+v, %v", after, err)
 	}
-	if diff := cmp.Diff(before[0], after[0]); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, before[0], after[0])
 }
 
 // What was put into a batch before the schema grew is stored as it was meant, whether the
@@ -393,9 +368,7 @@ func TestBatchesAcrossAlter(t *testing.T) {
 	if err != nil || len(it.Vectors) != 3 {
 		t.Errorf("%+v, %v", it, err)
 	}
-	if err := expect.Commit(ctx); !errors.Is(err, db.ErrConflict) {
-		t.Error(err)
-	}
+	errorIs(t, expect.Commit(ctx), db.ErrConflict)
 	checkSpaces(t, d)
 }
 
@@ -423,9 +396,7 @@ func TestAlterRightAfterOpening(t *testing.T) {
 		}
 	}
 	need(c.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2}, Fields: map[string]any{"f0": 1, "f1": 2}}))(t)
-	if found, err := c.Count(ctx, "f0 = 1 AND f1 = 2"); found != 1 || err != nil {
-		t.Error(found, err)
-	}
+	holds(t, c, 1, "f0 = 1 AND f1 = 2")
 	if res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 2}); err != nil || len(res.Hits) != 2 ||
 		res.Hits[1].Distance != 0 {
 		t.Errorf("%+v, %v", res, err)
@@ -477,11 +448,8 @@ func TestAlterDuringEverything(t *testing.T) {
 		_, err := c.Train(ctx, dbkit.TinyTraining(uint64(i)))
 		return busy(err)
 	})
-	do(func(int) error {
-		return busy(
-			dbkit.Second(c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})))
-	})
-	do(func(int) error { return busy(dbkit.Second(c.Reindex(ctx, db.ReindexOptions{}))) })
+	do(func(int) error { return busy(errOf(c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}))) })
+	do(func(int) error { return busy(errOf(c.Reindex(ctx, db.ReindexOptions{}))) })
 	do(func(i int) error {
 		s, err := d.Snapshot()
 		if err != nil {
@@ -550,9 +518,8 @@ var alterSteps = []func(c *db.Collection) error{
 		return c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}})
 	},
 	func(c *db.Collection) error {
-		return dbkit.Second(c.Merge(ctx,
-			&db.Item{Key: "k1", Vectors: map[string][]float32{"audio": {1, 2, 3}},
-				Fields: map[string]any{"place": "Bern"}}))
+		return errOf(c.Merge(ctx, &db.Item{Key: "k1", Vectors: map[string][]float32{"audio": {1, 2, 3}},
+			Fields: map[string]any{"place": "Bern"}}))
 	},
 	func(c *db.Collection) error {
 		return c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "note", Type: db.String},

@@ -286,14 +286,12 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 		})},
 		{name: "checkpoint", base: closed, arm: true, do: checkpoints(db.CheckpointOptions{}),
 			left: copyLeft(state, func(fsys vfs.FS) error {
-				return checkpointOf(fsys,
-					db.CheckpointOptions{})
+				return checkpointOf(fsys, db.CheckpointOptions{})
 			})},
 		{name: "checkpoint of the index", base: closed, arm: true,
 			do: checkpoints(db.CheckpointOptions{IndexOnly: true}),
 			left: copyLeft(indexOnly, func(fsys vfs.FS) error {
-				return checkpointOf(fsys,
-					db.CheckpointOptions{IndexOnly: true})
+				return checkpointOf(fsys, db.CheckpointOptions{IndexOnly: true})
 			})},
 		{name: "repair", base: damaged, do: func(l *spacesLife) error { return repairLosingNothing(l.fs) },
 			left: func(t *testing.T, label string, fsys vfs.FS, _ error) {

@@ -197,10 +197,8 @@ func TestLeftoversOfBackupsGo(t *testing.T) {
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	repo := mustFolder(t)
-	if _, err := db.Restore(ctx, repo, filepath.Join(t.TempDir(), "x"), nil, db.RestoreOptions{}); !errors.Is(
-		err, backup.ErrNotRepository) {
-		t.Errorf("an empty store: %v", err)
-	}
+	errorIs(t, errOf(db.Restore(ctx, repo, filepath.Join(t.TempDir(), "x"), nil, db.RestoreOptions{})),
+		backup.ErrNotRepository)
 	d, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(10, synth.Config{}))
 	first := mustBackup(t, d, repo, db.BackupOptions{})
@@ -225,9 +223,7 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a restore that was refused has made a folder: %v", err)
-	}
+	errorIs(t, errOf(os.Stat(dir)), os.ErrNotExist)
 	if m, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{Before: first.Time}); err != nil ||
 		m.ID != first.ID {
 		t.Errorf("by time: %v, %v", m, err)
@@ -310,9 +306,7 @@ func TestBackupKeepsTheReserve(t *testing.T) {
 		!errors.As(err, &full) || full.Dir != filepath.Dir(path) {
 		t.Errorf("into a folder: %v", err)
 	}
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it has left something: %v", err)
-	}
+	errorIs(t, errOf(os.Stat(path)), os.ErrNotExist)
 	mustBackup(t, d, elsewhere{mustFolder(t)}, db.BackupOptions{})
 }
 
@@ -668,9 +662,7 @@ func TestProcessThatIsKilled(t *testing.T) {
 	mustBackup(t, d, repo, db.BackupOptions{})
 	go func() {
 		for {
-			if _, err := backup.Prune(ctx, repo, backup.PruneOptions{Keep: keptAfterKills}); err != nil {
-				t.Error(err)
-			}
+			fine(t, errOf(backup.Prune(ctx, repo, backup.PruneOptions{Keep: keptAfterKills})))
 		}
 	}()
 	items := dbkit.Pairs(50, synth.Config{})

@@ -41,8 +41,7 @@ func BenchmarkOpen(b *testing.B) {
 		b.Run(map[bool]string{false: "at-once", true: "while-loading"}[loading], func(b *testing.B) {
 			times := map[string][]time.Duration{}
 			took := func(what string, since time.Time) {
-				times[what] = append(times[what],
-					time.Since(since))
+				times[what] = append(times[what], time.Since(since))
 			}
 			for i := range b.N {
 				start := time.Now()
@@ -286,10 +285,7 @@ func BenchmarkOrder(b *testing.B) {
 		})
 		b.Run(set.name+"/encode", func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
-				if _, _, err := c.EncodeQuery(ctx,
-					db.Query{From: "text", Vector: queries[i%len(queries)]}); err != nil {
-					b.Fatal(err)
-				}
+				need2(c.EncodeQuery(ctx, db.Query{From: "text", Vector: queries[i%len(queries)]}))(b)
 			}
 		})
 		dbkit.MustClose(b, d)
@@ -342,10 +338,7 @@ func BenchmarkVectorsInCodes(b *testing.B) {
 	}
 	b.Run("encode", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if _, _, err := c.EncodeQuery(ctx,
-				db.Query{From: "image", Vector: queries[i%len(queries)]}); err != nil {
-				b.Fatal(err)
-			}
+			need2(c.EncodeQuery(ctx, db.Query{From: "image", Vector: queries[i%len(queries)]}))(b)
 		}
 	})
 	dbkit.MustClose(b, d)
@@ -625,8 +618,7 @@ func BenchmarkPutBesideSearches(b *testing.B) {
 				return &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": e.Vector(i)}}
 			}
 			query = func(i int) db.Query {
-				return db.Query{From: "e", Vector: e.Vector(1<<40 + i), K: 10,
-					Recall: .95}
+				return db.Query{From: "e", Vector: e.Vector(1<<40 + i), K: 10, Recall: .95}
 			}
 		}
 		database := need(db.Open(b.TempDir(), nil))(b)
@@ -658,9 +650,7 @@ func BenchmarkPutBesideSearches(b *testing.B) {
 						return
 					default:
 					}
-					if _, err := c.Search(ctx, qs[i%len(qs)]); err != nil {
-						b.Error(err)
-					}
+					fine(b, errOf(c.Search(ctx, qs[i%len(qs)])))
 				}
 			}()
 			var took []time.Duration

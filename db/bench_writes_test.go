@@ -199,9 +199,7 @@ func BenchmarkSearchDuringUpdates(b *testing.B) {
 		end = time.Now().Add(4 * time.Second)
 		during, during99 := medianSearch(b, c, items, before, updating.Load)
 		stop.Store(true)
-		if err := <-done; err != nil {
-			b.Fatal(err)
-		}
+		must(b, <-done)
 		b.ReportMetric(float64(quiet.Microseconds()), "quiet_p50_us")
 		b.ReportMetric(float64(during.Microseconds()), "during_p50_us")
 		b.ReportMetric(float64(quiet99.Microseconds()), "quiet_p99_us")
@@ -319,9 +317,8 @@ func putAndSearch(b *testing.B, ctx context.Context, c *db.Collection,
 	group.Go(func() {
 		loop(&put, func(i int) error {
 			x := queries.Item(i)
-			return dbkit.Second(c.Put(context.Background(),
-				&db.Item{Key: fmt.Sprint("new", i), Vectors: map[string][]float32{"image": x[0],
-					"text": x[1]}}))
+			return errOf(c.Put(context.Background(), &db.Item{Key: fmt.Sprint("new", i),
+				Vectors: map[string][]float32{"image": x[0], "text": x[1]}}))
 		})
 	})
 	group.Go(func() {
@@ -364,10 +361,7 @@ func BenchmarkWikiSearch(b *testing.B) {
 		b.Run(pair[0]+"-encode", func(b *testing.B) {
 			queries := vectors[pair[0]]
 			for i := 0; b.Loop(); i++ {
-				if _, _, err := c.EncodeQuery(ctx,
-					db.Query{From: pair[0], Vector: queries[i%len(queries)]}); err != nil {
-					b.Fatal(err)
-				}
+				need2(c.EncodeQuery(ctx, db.Query{From: pair[0], Vector: queries[i%len(queries)]}))(b)
 			}
 		})
 	}

@@ -22,7 +22,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
@@ -44,7 +43,7 @@ import (
 func contents(t testing.TB, d *db.DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := record.ForEach(db.State(d).Engine.DB, nil, func(key, value []byte) error {
+	must(t, record.ForEach(db.State(d).Engine.DB, nil, func(key, value []byte) error {
 		kind := key[0]
 		switch {
 		case bytes.Equal(key, codec.DatabaseKey(codec.RecordUUID)):
@@ -81,10 +80,7 @@ func contents(t testing.TB, d *db.DB) map[string]string {
 		}
 		all[string(key)] = string(value)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -119,9 +115,7 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 		s.QueryDistances = nil
 		s.MemoryBytes, s.IndexBytes, s.RerankBytes = 0, 0, 0
 	}
-	if diff := cmp.Diff(sa, sb); diff != "" {
-		t.Fatal(diff)
-	}
+	equal(t, sa, sb)
 	la, _ := a.Labels()
 	lb, _ := b.Labels()
 	if !slices.Equal(la, lb) {
@@ -204,9 +198,7 @@ func (w *world) batch() *db.Batch {
 	w.t.Helper()
 	b := w.d.NewBatch()
 	if w.single {
-		if err := b.Expect(w.c, "no item has this key", nil); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, b.Expect(w.c, "no item has this key", nil))
 	}
 	return b
 }
@@ -226,16 +218,12 @@ func (w *world) put(items []*db.Item, more ...func(*db.Batch)) {
 		f(b)
 	}
 	for _, it := range items {
-		if err := b.Put(w.c, it); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, b.Put(w.c, it))
 	}
 	if n := before + len(items) + len(more); b.Len() != n {
 		w.t.Fatalf("a batch of %d for %d", b.Len(), n)
 	}
-	if err := b.Commit(ctx); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, b.Commit(ctx))
 }
 
 // bothWays tells the same history to a database that loads in bulk, as often as is
@@ -273,10 +261,7 @@ func TestBulkLoadOfCodesIsAsOneByOne(t *testing.T) {
 			bothWays(t, db.Schema{Bits: bits}, 3, func(w *world) {
 				w.put(dbkit.CodeItems(bulkItems+700, bits, 1, nil))
 				w.put(dbkit.CodeItems(300, bits, 2, prefixed("a")))
-				if _, err := w.c.Delete(ctx, "7", fmt.Sprint(bulkItems+204), "a9",
-					fmt.Sprint(bulkItems+699)); err != nil {
-					t.Fatal(err)
-				}
+				need(w.c.Delete(ctx, "7", fmt.Sprint(bulkItems+204), "a9", fmt.Sprint(bulkItems+699)))(t)
 				w.put(dbkit.CodeItems(bulkItems, bits, 1, prefixed("b"))) // codes that are there
 				w.reopen()
 				w.put(dbkit.CodeItems(10, bits, 4, nil))
@@ -309,16 +294,10 @@ func TestBulkLoadWithLabelsFieldsAndPayloads(t *testing.T) {
 	}
 	bothWays(t, schema, 2, func(w *world) {
 		w.put([]*db.Item{{Code: []byte{1, 2}, Labels: []string{"m1", "old"}}})
-		register := func(b *db.Batch) {
-			if err := b.RegisterLabels(w.c, []string{"z", "old", "never", "l3"}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		register := func(b *db.Batch) { must(t, b.RegisterLabels(w.c, []string{"z", "old", "never", "l3"})) }
 		w.put(items[:n-bulkItems], register)
 		w.put(items[n-bulkItems:], register, register)
-		if _, err := w.c.Delete(ctx, "key3", "0", "1", fmt.Sprint(n/2)); err != nil {
-			t.Fatal(err)
-		}
+		need(w.c.Delete(ctx, "key3", "0", "1", fmt.Sprint(n/2)))(t)
 	})
 }
 
@@ -364,8 +343,8 @@ func TestAutomaticKeysOfABulkLoad(t *testing.T) {
 			func(i int) string { return fmt.Sprint(i*3 + 1) }, 2},
 		"one is there":    {prefixed("k"), at(map[int]string{77: "k1000"}), 1},
 		"one comes twice": {nil, at(map[int]string{77: "k", 1000: "k"}), 1},
-		"long keys": {prefixed(strings.Repeat("x", 900)),
-			prefixed(strings.Repeat("x", 899) + "\x01"), 2},
+		"long keys": {prefixed(strings.Repeat("x", 900)), prefixed(strings.Repeat("x", 899) + "\x01"),
+			2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, db.Schema{Bits: 16}, tc.loads, func(w *world) {
@@ -383,14 +362,12 @@ func TestBatchesThatAreNoBulkLoad(t *testing.T) {
 	items := dbkit.CodeItems(bulkItems+10, 16, 1, prefixed("k"))
 	for name, change := range map[string]func(w *world, b *db.Batch) error{
 		"merge": func(w *world, b *db.Batch) error {
-			return b.Merge(w.c,
-				&db.Item{Key: "k5", Payload: []byte("p")})
+			return b.Merge(w.c, &db.Item{Key: "k5", Payload: []byte("p")})
 		},
 		"delete": func(w *world, b *db.Batch) error { return b.Delete(w.c, "k4") },
 		"label":  func(w *world, b *db.Batch) error { return b.RegisterLabels(w.c, []string{"late"}) },
 		"twice": func(w *world, b *db.Batch) error {
-			return b.Put(w.c,
-				&db.Item{Key: "k9", Code: []byte{1, 1}})
+			return b.Put(w.c, &db.Item{Key: "k9", Code: []byte{1, 1}})
 		},
 		"elsewhere too": func(w *world, b *db.Batch) error {
 			return b.Put(dbkit.MustCollection(t, w.d, "other"), &db.Item{Code: []byte{1}})
@@ -398,28 +375,20 @@ func TestBatchesThatAreNoBulkLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, db.Schema{Bits: 16}, 0, func(w *world) {
-				if _, err := w.d.CreateCollection(ctx, "other", db.Schema{Bits: 8}); err != nil {
-					t.Fatal(err)
-				}
+				need(w.d.CreateCollection(ctx, "other", db.Schema{Bits: 8}))(t)
 				for _, late := range []bool{false, true} {
 					b := w.batch()
 					before := b.Len()
 					for i, it := range items {
-						if err := b.Put(w.c, it); err != nil {
-							t.Fatal(err)
-						}
+						must(t, b.Put(w.c, it))
 						if i == len(items)-1 && late || i == 100 && !late {
-							if err := change(w, b); err != nil {
-								t.Fatal(err)
-							}
+							must(t, change(w, b))
 						}
 					}
 					if b.Len() != before+len(items)+1 {
 						t.Errorf("a batch of %d", b.Len())
 					}
-					if err := b.Commit(ctx); err != nil {
-						t.Fatal(err)
-					}
+					must(t, b.Commit(ctx))
 				}
 			})
 		})
@@ -429,26 +398,14 @@ func TestBatchesThatAreNoBulkLoad(t *testing.T) {
 func TestBadItemOfABulkLoad(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	b := d.NewBatch()
 	for _, it := range dbkit.CodeItems(2*bulkItems, 16, 1, nil) {
-		if err := b.Put(c, it); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Put(c, it))
 	}
-	if err := b.Put(c, &db.Item{Key: "x", Code: []byte{1}}); !errors.Is(err, db.ErrInvalid) ||
-		!strings.Contains(err.Error(), "code of 8 bits") {
-		t.Error(err)
-	}
-	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
-		t.Error(err)
-	}
-	if n, err := c.Count(t.Context(), ""); n != 0 || err != nil {
-		t.Errorf("%d items, %v", n, err)
-	}
+	errorIs(t, b.Put(c, &db.Item{Key: "x", Code: []byte{1}}), db.ErrInvalid, "code of 8 bits")
+	errorIs(t, b.Commit(ctx), db.ErrInvalid)
+	holds(t, c, 0)
 }
 
 // A context that ends while tables are made leaves the database as it was.
@@ -463,17 +420,12 @@ func TestCancelledBulkLoad(t *testing.T) {
 	}))
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	b := d.NewBatch()
 	for _, it := range dbkit.CodeItems(bulkItems, 16, 1, nil) {
 		b.Put(c, it)
 	}
-	if err := b.Commit(cancelled); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
+	errorIs(t, b.Commit(cancelled), context.Canceled)
 	if n := len(dbkit.AllItems(t, c)); n != 0 {
 		t.Errorf("%d items", n)
 	}
@@ -499,7 +451,7 @@ func bulkLife(fsys vfs.FS, noSync bool) (puts int, loaded, retried, unknown bool
 		return
 	}
 	put := func(i int) {
-		if dbkit.Second(c.Put(ctx, &db.Item{Key: fmt.Sprint("p", i), Code: []byte{1, 1}})) == nil {
+		if errOf(c.Put(ctx, &db.Item{Key: fmt.Sprint("p", i), Code: []byte{1, 1}})) == nil {
 			puts++
 		}
 	}
@@ -720,9 +672,7 @@ func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
 	}
 	// Nothing stays of a space that is dropped.
 	dbkit.MustTrain(t, many.c, opt)
-	if err := many.c.DropSpace(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, many.c.DropSpace(ctx, 1))
 	for key := range contents(t, many.d) {
 		if kind := key[0]; kind >= codec.KindSpace && kind <= codec.KindSubstring && key[8] != 2 {
 			t.Fatalf("key %x", key)
@@ -759,10 +709,7 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 		t.Fatalf("%d items", tr.Items)
 	}
 	for range 2 {
-		got, err := w.c.Get(ctx, replaced.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := need(w.c.Get(ctx, replaced.Key))(t)
 		if like, err := w.c.Get(ctx, "k78"); err != nil || !reflect.DeepEqual(like.Code, got.Code) ||
 			got.CodeFrom != "labels" {
 			t.Errorf("%+v, %+v, %v", like, got, err)
@@ -794,10 +741,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	}))
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(learn.TableRows, synth.Config{}))
 	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}, Rows: 100}
 	for _, space := range []db.Space{2, 4} { // numbers are not used twice

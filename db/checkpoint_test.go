@@ -282,9 +282,7 @@ func TestCancelledCheckpoint(t *testing.T) {
 					t.Fatalf("%s, at operation %d: %v, and there is %v", what, k, err, left)
 				}
 				if closes && reached {
-					if err := <-closed; err != nil {
-						t.Fatal(err)
-					}
+					must(t, <-closed)
 					d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 				}
 				if err == nil {
@@ -335,14 +333,9 @@ func TestCheckpointRefuses(t *testing.T) {
 	}
 	for _, path := range []string{"foreign.incomplete/thesis", "photos.incomplete/store",
 		"photos.incomplete/FDDHDB"} {
-		if _, err := mem.Stat(path); err != nil {
-			t.Error(err)
-		}
+		fine(t, errOf(mem.Stat(path)))
 	}
-	if err := d.Checkpoint(ctx, "copy", db.CheckpointOptions{Collection: "nosuch"}); !errors.Is(err,
-		db.ErrNotFound) {
-		t.Error(err)
-	}
+	errorIs(t, d.Checkpoint(ctx, "copy", db.CheckpointOptions{Collection: "nosuch"}), db.ErrNotFound)
 	for what, opt := range checkpoints { // over what a killed one has left, into folders that are not there
 		dir := mem.PathJoin("above", what, "left")
 		must(t, d.Checkpoint(ctx, dir, opt))
@@ -369,9 +362,7 @@ func TestCheckpointRefuses(t *testing.T) {
 		}
 	}
 	_ = d.Close()
-	if err := d.Checkpoint(ctx, "late", db.CheckpointOptions{}); !errors.Is(err, db.ErrClosed) {
-		t.Error(err)
-	}
+	errorIs(t, d.Checkpoint(ctx, "late", db.CheckpointOptions{}), db.ErrClosed)
 }
 
 // Paths are those of the operating system, too, and a full disk of the copy does not fail
@@ -385,9 +376,7 @@ func TestCheckpointOnDisk(t *testing.T) {
 		dir := what + "/"
 		must(t, d.Checkpoint(ctx, dir, opt))
 		checkCopy(t, vfs.Default, what, what)
-		if err := d.Checkpoint(ctx, dir, opt); !errors.Is(err, db.ErrExists) {
-			t.Error(err)
-		}
+		errorIs(t, d.Checkpoint(ctx, dir, opt), db.ErrExists)
 	}
 	if got := listing(t, "."); len(got) != len(checkpoints) {
 		t.Errorf("there is %v", got)

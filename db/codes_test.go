@@ -169,9 +169,7 @@ func TestEncodeAllIsEncode(t *testing.T) {
 		}
 		cancelled, cancel := context.WithCancel(ctx)
 		cancel()
-		if err := encode(cancelled); !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v", err)
-		}
+		errorIs(t, encode(cancelled), context.Canceled)
 		vectors[77] = []model.Vector{{}, model.Dense([]float32{0, 0, float32(math.NaN()), 0, 0})}
 		if err := encode(ctx); !errors.Is(err, model.ErrNotFinite) || err.Error()[:8] != "item 77:" {
 			t.Errorf("NaN in item 77: %v", err)
@@ -324,9 +322,7 @@ func storedNear(t *testing.T, n int) (cold *search.StoredCodes, warm *state.Code
 	without.Table = nil
 	cold = search.NewStoredCodes(v.Snap, &without, nil)
 	t.Cleanup(func() {
-		if err := cold.Close(); err != nil {
-			t.Error(err)
-		}
+		fine(t, cold.Close())
 		done()
 		dbkit.MustClose(t, d)
 	})
@@ -410,14 +406,10 @@ func TestCodesFarApartAreReadAlone(t *testing.T) {
 	read := func(step uint32) uint64 {
 		b := record.NewCodeBlocks(s.Snap, s.Set.CodeKeys)
 		for n := uint32(0); n < uint32(warm.NextCode); n += step * codec.BlockRows {
-			if _, _, err := b.Read(n); err != nil {
-				t.Fatal(err)
-			}
+			need2(b.Read(n))(t)
 		}
 		stats := b.It.Stats()
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
+		fine(t, b.Close())
 		return stats.InternalStats.BlockBytes
 	}
 	if all, some := read(1), read(9); some > all/3 {

@@ -74,32 +74,26 @@ func TestDropCollection(t *testing.T) {
 	runs := need(c.SearchRadius(ctx, q, 16))(t)
 	defer runs.Close()
 
-	if err := d.DropCollection(ctx, "nosuch"); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("one that does not exist: %v", err)
-	}
+	errorIs(t, d.DropCollection(ctx, "nosuch"), db.ErrNotFound)
 	must(t, d.DropCollection(ctx, "main"))
 	gone := func(c *db.Collection) {
 		t.Helper()
 		b := d.NewBatch()
-		for what, err := range map[string]error{
-			"search":   dbkit.Second(c.Search(ctx, q)),
-			"get":      dbkit.Second(c.Get(ctx, "k1")),
-			"count":    dbkit.Second(c.Count(t.Context(), "")),
-			"put":      dbkit.Second(c.Put(ctx, put[0])),
+		errorsAre(t, db.ErrNotFound, map[string]error{
+			"search":   errOf(c.Search(ctx, q)),
+			"get":      errOf(c.Get(ctx, "k1")),
+			"count":    errOf(c.Count(t.Context(), "")),
+			"put":      errOf(c.Put(ctx, put[0])),
 			"batch":    b.Put(c, put[0]),
-			"delete":   dbkit.Second(c.Delete(ctx, "k1")),
-			"where":    dbkit.Second(c.DeleteWhere(ctx, "NOT label = ''")),
-			"train":    dbkit.Second(c.Train(ctx, db.TrainOptions{})),
-			"update":   dbkit.Second(c.Update(ctx, db.UpdateOptions{})),
+			"delete":   errOf(c.Delete(ctx, "k1")),
+			"where":    errOf(c.DeleteWhere(ctx, "NOT label = ''")),
+			"train":    errOf(c.Train(ctx, db.TrainOptions{})),
+			"update":   errOf(c.Update(ctx, db.UpdateOptions{})),
 			"activate": c.Activate(ctx, 1),
 			"drop":     d.DropCollection(ctx, "main"),
-			"open":     dbkit.Second(d.Collection("main")),
-			"space":    dbkit.Second(c.InSpace(1, 0)),
-		} {
-			if !errors.Is(err, db.ErrNotFound) {
-				t.Errorf("%s: %v", what, err)
-			}
-		}
+			"open":     errOf(d.Collection("main")),
+			"space":    errOf(c.InSpace(1, 0)),
+		})
 	}
 	gone(c)
 	codes := 0
@@ -112,11 +106,9 @@ func TestDropCollection(t *testing.T) {
 	if codes != len(put) {
 		t.Errorf("%d codes in the snapshot, want %d", codes, len(put))
 	}
-	if _, err := then.Evaluate(ctx,
+	fine(t, errOf(then.Evaluate(ctx,
 		db.Evaluation{Queries: map[string][][]float32{"image": {put[3].Vectors["image"]}},
-			Labels: [][]string{put[3].Labels}}); err != nil {
-		t.Errorf("an evaluation in the snapshot: %v", err)
-	}
+			Labels: [][]string{put[3].Labels}})))
 	for key := range allKeys(t, d) {
 		if key[0] != codec.KindDatabase && !before[key] {
 			t.Errorf("key %x is left", key)
@@ -138,12 +130,8 @@ func TestDropCollection(t *testing.T) {
 	if hits, err := dbkit.Collect(runs.Hits(ctx)); err != nil || len(hits) != 80 {
 		t.Errorf("of a search that had begun: %d hits, %v", len(hits), err)
 	}
-	if _, err := c.Put(ctx, put[0]); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("a handle on the one before: %v", err)
-	}
-	if n, err := other.Count(t.Context(), ""); n != 1 || err != nil {
-		t.Errorf("the new one has %d items, %v", n, err)
-	}
+	errorIs(t, errOf(c.Put(ctx, put[0])), db.ErrNotFound)
+	holds(t, other, 1)
 	runs.Close()
 	snap.Close()
 	dbkit.MustClose(t, d)
@@ -168,12 +156,8 @@ func TestDropCollectionEndsItsTraining(t *testing.T) {
 				return
 			}
 			dropped = true
-			if err := d.DropCollection(ctx, "main"); err != nil {
-				t.Error(err)
-			}
-			if _, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8}); err != nil {
-				t.Error(err)
-			}
+			fine(t, d.DropCollection(ctx, "main"))
+			fine(t, errOf(d.CreateCollection(ctx, "main", db.Schema{Bits: 8})))
 		}}})
 		if !errors.Is(err, db.ErrNotFound) || !dropped {
 			t.Errorf("dropped at %q: %v", phase, err)
@@ -207,9 +191,7 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 	must(t, d.WaitForIndex(ctx))
 	b := dbkit.MustCollection(t, d, "b")
 	need(b.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2, 3, 4}}))(t)
-	if n, err := b.Count(t.Context(), ""); n != state.LoadAtOnce+51 || err != nil {
-		t.Errorf("%d items, %v", n, err)
-	}
+	holds(t, b, state.LoadAtOnce+51)
 	names, err := d.Collections()
 	if diff := cmp.Diff([]string{"b"}, names); err != nil || diff != "" {
 		t.Error(err, diff)
@@ -234,9 +216,7 @@ func TestCrashesAroundDroppingACollection(t *testing.T) {
 	dbkit.EqualItems(t, want, dbkit.AllItems(t, dbkit.MustCollection(t, was, "main")))
 	is := dbkit.MustOpen(t, "db", &db.Options{FS: after})
 	defer is.Close()
-	if _, err := is.Collection("main"); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("what was acknowledged is lost: %v", err)
-	}
+	errorIs(t, errOf(is.Collection("main")), db.ErrNotFound)
 	for key := range allKeys(t, is) {
 		if key[0] != codec.KindDatabase {
 			t.Errorf("key %x is left", key)

@@ -233,8 +233,7 @@ func TestDamageToEveryByte(t *testing.T) {
 	random := seed.Rand(t, 1, 2)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		b := files[name]
-		set := func(b []byte) func(
-			map[string][]byte) {
+		set := func(b []byte) func(map[string][]byte) {
 			return func(files map[string][]byte) { files[name] = b }
 		}
 		try(name, "deleted", func(files map[string][]byte) { delete(files, name) })
@@ -402,23 +401,15 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 		got.Hits[3].Key != want.Hits[3].Key {
 		t.Errorf("in the space that is whole: %+v, %v", got, err)
 	}
-	for what, err := range map[string]error{
-		"search":   dbkit.Second(mustInSpace(t, c, 1).Search(ctx, db.Query{Key: "k7"})),
-		"put":      dbkit.Second(c.Put(ctx, items[0])),
+	errorsAre(t, db.ErrCorrupt, map[string]error{
+		"search":   errOf(mustInSpace(t, c, 1).Search(ctx, db.Query{Key: "k7"})),
+		"put":      errOf(c.Put(ctx, items[0])),
 		"activate": c.Activate(ctx, 1),
-		"train":    dbkit.Second(c.Train(ctx, db.TrainOptions{})),
-	} {
-		if !errors.Is(err, db.ErrCorrupt) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if _, err := other.Put(ctx, items[0]); err != nil {
-		t.Error(err)
-	}
+		"train":    errOf(c.Train(ctx, db.TrainOptions{})),
+	})
+	fine(t, errOf(other.Put(ctx, items[0])))
 	must(t, c.DropSpace(ctx, 1))
-	if _, err := c.Put(ctx, items[0]); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
+	fine(t, errOf(c.Put(ctx, items[0])))
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 	checkSpaces(t, d)
 }
@@ -467,7 +458,5 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 		!strings.Contains(err.Error(), ".sst: block of ") || strings.Contains(err.Error(), "carrier") {
 		t.Errorf("get: %v", err)
 	}
-	if err := d.Compact(ctx); !errors.Is(err, db.ErrCorrupt) {
-		t.Errorf("compact: %v", err)
-	}
+	errorIs(t, d.Compact(ctx), db.ErrCorrupt)
 }

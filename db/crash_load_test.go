@@ -100,10 +100,7 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 			t.Fatal(err)
 		}
 	}
-	into, err := d.CreateCollection(ctx, "imports", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	into := need(d.CreateCollection(ctx, "imports", db.Schema{Bits: 16}))(t)
 	items := dbkit.ViewItems(60, seed)
 	putAll(t, cs[0], items)
 	dbkit.MustTrain(t, cs[0], dbkit.TinyTraining(seed))

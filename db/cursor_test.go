@@ -262,10 +262,7 @@ func TestCursorOfAnotherSpace(t *testing.T) {
 	res := need(c.Search(ctx, q))(t)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	q.After = res.Next
-	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) ||
-		!strings.Contains(err.Error(), "space 2") {
-		t.Errorf("%v", err)
-	}
+	errorIs(t, errOf(c.Search(ctx, q)), db.ErrInvalid, "space 2")
 }
 
 // Whatever stands in a cursor, with or without a good checksum: no panic, and
@@ -456,7 +453,5 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 		t.Fatal(page, err)
 	}
 	own.After, own.ExcludeSelf = page.Next, true
-	if _, err := c.Search(ctx, own); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("a cursor goes on without the item itself: %v", err)
-	}
+	errorIs(t, errOf(c.Search(ctx, own)), db.ErrInvalid)
 }

@@ -50,10 +50,7 @@ func checkDisk(t *testing.T, d *db.DB, dir, when string) int64 {
 	// while something goes on in the background
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
 		before := blocksIn(t, dir)
-		s, err := d.Stats()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := need(d.Stats())(t)
 		if s.ObsoleteBytes > s.DiskBytes {
 			t.Errorf("%s: %d bytes, of which %d are obsolete", when, s.DiskBytes, s.ObsoleteBytes)
 		}
@@ -75,10 +72,7 @@ func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
 	if n := checkDisk(t, d, dir, "empty"); n > 1<<20 {
 		t.Errorf("an empty database takes %d bytes", n)
 	}
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.ViewItems(1000, 1)
 	for i := 0; i < len(items); i += 50 { // some 0.4 MB in the log
 		putAll(t, c, items[i:i+50])
@@ -88,24 +82,14 @@ func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
 	}
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 50}})
 	checkDisk(t, d, dir, "trained")
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Compact(ctx))
 	checkDisk(t, d, dir, "compacted")
-	if err := os.MkdirAll(filepath.Join(dir, "notes"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "notes", "ours"), make([]byte, 100_000), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Link(filepath.Join(dir, "notes", "ours"), filepath.Join(dir, "notes", "again")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, "notes"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "notes", "ours"), make([]byte, 100_000), 0o644))
+	must(t, os.Link(filepath.Join(dir, "notes", "ours"), filepath.Join(dir, "notes", "again")))
 	putAll(t, c, items[:1])
 	checkDisk(t, d, dir, "with files of others")
-	if err := os.Symlink(dir, filepath.Join(dir, "notes", "round")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(dir, filepath.Join(dir, "notes", "round")))
 	putAll(t, c, items[:1])
 	if n := checkDisk(t, d, dir, "with a link to itself"); n > 8<<20 {
 		t.Errorf("a folder that links to itself takes %d bytes", n)
@@ -120,9 +104,7 @@ func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
 // Of a file system in memory the sizes count.
 func TestDiskBytesInMemory(t *testing.T) {
 	mem := vfs.NewMem()
-	if err := mem.MkdirAll("d/e", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, mem.MkdirAll("d/e", 0o755))
 	for _, name := range []string{"d/a", "d/e/b"} {
 		f, err := mem.Create(name, vfs.WriteCategoryUnspecified)
 		if err == nil {
@@ -131,9 +113,7 @@ func TestDiskBytesInMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Close())
 	}
 	if n := store.DiskBytes(mem, "d"); n != 200 {
 		t.Errorf("%d bytes", n)

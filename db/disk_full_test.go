@@ -51,7 +51,7 @@ func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*db.Item) (there, un
 		return there, unknown
 	}
 	for i, it := range items {
-		note(dbkit.Second(c.Put(ctx, it)), it.Key)
+		note(errOf(c.Put(ctx, it)), it.Key)
 		if i == len(items)/2 {
 			_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 5}})
 			note(err)
@@ -67,9 +67,7 @@ func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*db.Item) (there, un
 	}
 	note(b.Commit(ctx), keys...)
 	if len(there) > 0 {
-		if _, err := c.Get(ctx, there[0]); err != nil {
-			t.Errorf("a read while the disk is full: %v", err)
-		}
+		fine(t, errOf(c.Get(ctx, there[0])))
 	}
 	return there, unknown
 }
@@ -200,15 +198,11 @@ func (ch *largeChange) onFull(t *testing.T, room int64) (left int64, done bool) 
 	if is := ch.done(t, c); done && !is {
 		t.Errorf("room for %d bytes: it was acknowledged and is not done", room)
 	} else if !is {
-		if err := ch.do(c); err != nil {
-			t.Errorf("with room again: %v", err)
-		}
+		fine(t, ch.do(c))
 		dbkit.CheckSound(t, d, "with room again")
 	}
 	checkLabels(t, c, items)
-	if n, err := c.Count(ctx, "title >= '' AND price < 40"); n != 40 || err != nil {
-		t.Errorf("%d items are found by fields, %v", n, err)
-	}
+	holds(t, c, 40, "title >= '' AND price < 40")
 	return left, done
 }
 
@@ -399,19 +393,19 @@ func TestReserveIsKept(t *testing.T) {
 		}
 	}
 	writes := map[string]func() error{
-		"put":     func() error { return dbkit.Second(c.Put(ctx, items[50])) },
-		"merge":   func() error { return dbkit.Second(c.Merge(ctx, items[51])) },
-		"create":  func() error { return dbkit.Second(d.CreateCollection(ctx, "third", dbkit.PairsSchema)) },
+		"put":     func() error { return errOf(c.Put(ctx, items[50])) },
+		"merge":   func() error { return errOf(c.Merge(ctx, items[51])) },
+		"create":  func() error { return errOf(d.CreateCollection(ctx, "third", dbkit.PairsSchema)) },
 		"bulk":    bulk,
 		"alter":   func() error { return c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}) },
-		"train":   func() error { return dbkit.Second(c.Train(ctx, db.TrainOptions{})) },
-		"reindex": func() error { return dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})) },
-		"update":  func() error { return dbkit.Second(c.Update(ctx, db.UpdateOptions{})) },
+		"train":   func() error { return errOf(c.Train(ctx, db.TrainOptions{})) },
+		"reindex": func() error { return errOf(c.Reindex(ctx, db.ReindexOptions{})) },
+		"update":  func() error { return errOf(c.Update(ctx, db.UpdateOptions{})) },
 	}
 	reads := map[string]func() error{
-		"get":    func() error { return dbkit.Second(c.Get(ctx, "k7")) },
-		"search": func() error { return dbkit.Second(c.Search(ctx, db.Query{Key: "k7"})) },
-		"stats":  func() error { return dbkit.Second(d.Stats()) },
+		"get":    func() error { return errOf(c.Get(ctx, "k7")) },
+		"search": func() error { return errOf(c.Search(ctx, db.Query{Key: "k7"})) },
+		"stats":  func() error { return errOf(d.Stats()) },
 	}
 	tell(disk, d, reserve-1)
 	refused("below the reserve", writes)
@@ -423,7 +417,7 @@ func TestReserveIsKept(t *testing.T) {
 		if err := writes["put"](); !errors.As(err, &full) || full.Stuck != want {
 			t.Errorf("%d bytes are free: %v", free, err)
 		}
-		if err := dbkit.Second(c.Delete(ctx, "nobody")); want != errors.Is(err, db.ErrDiskFull) {
+		if err := errOf(c.Delete(ctx, "nobody")); want != errors.Is(err, db.ErrDiskFull) {
 			t.Errorf("%d bytes are free: delete: %v", free, err)
 		}
 	}
@@ -432,8 +426,8 @@ func TestReserveIsKept(t *testing.T) {
 	stuck(store.FreeingFloor-1, true)
 	tell(disk, d, reserve/100)
 	goesOn("below the reserve", map[string]func() error{
-		"delete":       func() error { return dbkit.Second(c.Delete(ctx, "k1")) },
-		"delete where": func() error { return dbkit.Second(c.DeleteWhere(ctx, "label = 'nobody has it'")) },
+		"delete":       func() error { return errOf(c.Delete(ctx, "k1")) },
+		"delete where": func() error { return errOf(c.DeleteWhere(ctx, "label = 'nobody has it'")) },
 		"drop":         func() error { return d.DropCollection(ctx, "other") },
 		"drop space":   func() error { return c.DropSpace(ctx, first) },
 	})
@@ -442,15 +436,14 @@ func TestReserveIsKept(t *testing.T) {
 	tell(disk, d, store.FreeingFloor-1)
 	refused("below the last of it", writes)
 	refused("below the last of it", map[string]func() error{
-		"delete":  func() error { return dbkit.Second(c.Delete(ctx, "k2")) },
+		"delete":  func() error { return errOf(c.Delete(ctx, "k2")) },
 		"compact": func() error { return d.Compact(ctx) },
 	})
 	goesOn("below the last of it", reads)
 	tell(disk, d, 10<<30)
 	goesOn("with room again", writes)
 	goesOn("with room again", map[string]func() error{"activate": func() error {
-		return c.Activate(ctx,
-			other)
+		return c.Activate(ctx, other)
 	}})
 	tell(disk, d, 1) // Close makes durable what was acknowledged, whatever is free
 	dbkit.MustClose(t, d)
@@ -471,12 +464,8 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	tell(disk, d, 1<<20+4<<20)
-	if _, err := c.Put(ctx, item); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.Put(ctx, &db.Item{Key: "k"}); err != nil {
-		t.Error(err)
-	}
+	fine(t, errOf(c.Put(ctx, item)))
+	fine(t, errOf(c.Put(ctx, &db.Item{Key: "k"})))
 }
 
 // However little a disk takes, and whatever stands for the spare file, a database with one can be
@@ -534,16 +523,12 @@ func testNoTables(t *testing.T, disk *noTables) {
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
 	disk.full.Store(true)
-	if err := d.Compact(ctx); !errors.Is(err, db.ErrDiskFull) {
-		t.Errorf("compact: %v", err)
-	}
+	errorIs(t, d.Compact(ctx), db.ErrDiskFull)
 	var full *db.DiskFullError
 	if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.As(err, &full) || full.Err == nil {
 		t.Errorf("put: %v", err)
 	}
-	if _, err := c.Get(ctx, "k7"); err != nil {
-		t.Error(err)
-	}
+	fine(t, errOf(c.Get(ctx, "k7")))
 	disk.full.Store(false)
 	for {
 		_, err := c.Put(ctx, &db.Item{Key: "late"})
@@ -554,9 +539,7 @@ func testNoTables(t *testing.T, disk *noTables) {
 			t.Fatal(err)
 		}
 	}
-	if err := d.Compact(ctx); err != nil {
-		t.Error(err)
-	}
+	fine(t, d.Compact(ctx))
 }
 
 // noTables has no room for tables while it is full.

@@ -99,17 +99,15 @@ func TestEvents(t *testing.T) {
 	repo := mustFolder(t)
 	m := mustBackup(t, d, repo, db.BackupOptions{})
 	must(t, errors.Join(
-		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), dbkit.Second(c.Rollback(ctx)),
+		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), errOf(c.Rollback(ctx)),
 		c.DropSpace(ctx, reindexed.Space),
 		d.Checkpoint(ctx, "copy", db.CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
-		dbkit.Second(d.Verify(ctx, db.VerifyOptions{},
+		errOf(d.Verify(ctx, db.VerifyOptions{},
 			func(f report.Finding) error { return errors.New(f.String()) })),
 	))
 	cancelled, cancel := context.WithCancel(ctx)
 	opt.Progress = func(string, int64, int64) { cancel() }
-	if _, err := c.Train(cancelled, opt); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
+	errorIs(t, errOf(c.Train(cancelled, opt)), context.Canceled)
 	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 7}}); err == nil {
 		t.Fatal("trained with 7 bits")
 	}
@@ -299,9 +297,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 		broken.Store(true)
 		for range 2 {
-			if _, err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}); !errors.Is(err, db.ErrFailed) {
-				t.Fatal(err)
-			}
+			errorIs(t, errOf(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}})), db.ErrFailed)
 		}
 		if a := dbkit.MustStats(t, d).Activity; !a.Failed || a.WriteErrors != 2 {
 			t.Errorf("%+v", a)
@@ -358,7 +354,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 100 << 20, EventListener: h.listen})
 		tell(disk, d, 10<<30)
 		c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
-		put := func() error { return dbkit.Second(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}})) }
+		put := func() error { return errOf(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}})) }
 		for _, full := range []bool{false, true, true, false, false} {
 			free := int64(1 << 30)
 			if full {
@@ -484,9 +480,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		if err := f(ctx, cancel); !errors.Is(err, context.Canceled) {
-			t.Fatalf("%v instead of a cancelled context", err)
-		}
+		errorIs(t, f(ctx, cancel), context.Canceled)
 	}
 	interrupted(func(ctx context.Context, stop func()) error {
 		training := training

@@ -76,7 +76,7 @@ func TestPutIf(t *testing.T) {
 	b.Put(c, full("other"))
 	b.Expect(c, "k", full("k"))
 	expect("a batch", b.Commit(ctx), db.ErrConflict)
-	expect("what was with it", dbkit.Second(c.Get(ctx, "other")), db.ErrNotFound)
+	expect("what was with it", errOf(c.Get(ctx, "other")), db.ErrNotFound)
 	b = d.NewBatch()
 	b.Delete(c, "k")
 	b.Expect(c, "k", &db.Item{Key: "k"}) // before the batch
@@ -102,9 +102,7 @@ func TestPutIfOfCodes(t *testing.T) {
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	a, b := &db.Item{Key: "k", Code: []byte{1, 2}}, &db.Item{Key: "k", Code: []byte{1, 3}}
 	must(t, errors.Join(c.PutIf(ctx, a, nil), c.PutIf(ctx, b, a)))
-	if err := c.PutIf(ctx, a, a); !errors.Is(err, db.ErrConflict) {
-		t.Error(err)
-	}
+	errorIs(t, c.PutIf(ctx, a, a), db.ErrConflict)
 }
 
 // A condition among thousands of new items keeps them all out.
@@ -137,8 +135,7 @@ func TestConditionsKeepSums(t *testing.T) {
 	for i := range cs {
 		cs[i] = need(d.CreateCollection(ctx, fmt.Sprint("c", i), countSchema))(t)
 		for j := range 3 {
-			must(t, dbkit.Second(cs[i].Put(ctx,
-				&db.Item{Key: fmt.Sprint(j), Fields: map[string]any{"n": 100}})))
+			must(t, errOf(cs[i].Put(ctx, &db.Item{Key: fmt.Sprint(j), Fields: map[string]any{"n": 100}})))
 		}
 	}
 	amount := func(it *db.Item) int64 { return it.Fields["n"].(int64) }
@@ -164,9 +161,7 @@ func TestConditionsKeepSums(t *testing.T) {
 	for w := range 6 {
 		writers.Go(func() {
 			for i := range 20 {
-				if err := move(cs[w%2], cs[1-w%2], fmt.Sprint(i%3)); err != nil {
-					t.Error(err)
-				}
+				fine(t, move(cs[w%2], cs[1-w%2], fmt.Sprint(i%3)))
 			}
 		})
 	}
@@ -221,16 +216,12 @@ func TestRefusedBatchesLeaveTheCounter(t *testing.T) {
 		must(t, b.Put(c, &db.Item{Code: []byte{2}}))
 	}
 	must(t, b.PutIf(c, &db.Item{Key: "there", Code: []byte{3}}, nil))
-	if err := b.Commit(ctx); !errors.Is(err, db.ErrConflict) {
-		t.Fatal(err)
-	}
+	errorIs(t, b.Commit(ctx), db.ErrConflict)
 	for range 2 {
 		need(c.Put(ctx, &db.Item{Code: []byte{4}}))(t)
 	}
 	for _, key := range []string{"0", "1"} {
-		if _, err := c.Get(ctx, key); err != nil {
-			t.Error(err)
-		}
+		fine(t, errOf(c.Get(ctx, key)))
 	}
 }
 

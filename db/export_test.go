@@ -57,8 +57,7 @@ func WaitForCodes(d *DB, ctx context.Context) error { return d.state.Loaded(ctx)
 // CheckpointOf makes a checkpoint of the moment of a snapshot.
 func CheckpointOf(ctx context.Context, d *DB, s *Snapshot, dir string, opt CheckpointOptions) error {
 	return s.pin.Read(func(v *state.View) error {
-		return d.copier.Checkpoint(ctx, v, dir,
-			copies.CheckpointOptions(opt))
+		return d.copier.Checkpoint(ctx, v, dir, copies.CheckpointOptions(opt))
 	})
 }
 

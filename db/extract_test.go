@@ -209,9 +209,7 @@ func TestExtractWhileWriting(t *testing.T) {
 				}
 			})
 		}
-		if _, err := c.Update(ctx, db.UpdateOptions{}); err != nil {
-			t.Error(err)
-		}
+		fine(t, errOf(c.Update(ctx, db.UpdateOptions{})))
 		dir := fmt.Sprint("copy", i)
 		must(t, db.CheckpointOf(ctx, d, snap, dir, opt))
 		close(stop)
@@ -311,9 +309,7 @@ func TestExtractWhileBuilding(t *testing.T) {
 			}
 			is := dbkit.MustOpen(t, dir, &db.Options{FS: fsys})
 			c := dbkit.MustCollection(t, is, "main")
-			if err := complete(c); err != nil {
-				t.Error(err)
-			}
+			fine(t, complete(c))
 			spaces, err := c.Spaces(ctx)
 			if want := map[bool]int{false: 1, true: 0}[only]; what == "trained again" {
 				want++

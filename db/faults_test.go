@@ -161,11 +161,11 @@ func faultyBase(t *testing.T) (closed, crashed *vfs.MemFS) {
 	}
 	for _, err := range []error{
 		l.put(items[:50]),
-		dbkit.Second(l.c.Train(ctx, dbkit.TinyTraining(1))),
+		errOf(l.c.Train(ctx, dbkit.TinyTraining(1))),
 		l.put(items[40:60]),
-		dbkit.Second(l.c.Train(ctx, dbkit.TinyTraining(2))),
+		errOf(l.c.Train(ctx, dbkit.TinyTraining(2))),
 		l.c.Activate(ctx, 2),
-		dbkit.Second(l.c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})),
+		errOf(l.c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})),
 		db.State(l.d).Engine.DB.Flush(),
 		l.put(items[55:66]),
 	} {
@@ -332,7 +332,8 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 					if err != nil {
 						t.Fatalf("%s: nothing has failed, and it did: %v", label, err)
 					}
-					t.Logf("%s: of %d %ss those that were made to fail, and those after them: %v, failed it %d times", c.name, k, what, forever, failed)
+					t.Logf(
+						"%s: of %d %ss those that were made to fail, and those after them: %v, failed it %d times", c.name, k, what, forever, failed)
 					break
 				}
 				if done++; err != nil {
@@ -368,9 +369,8 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 
 // leftByCheckpoint says whether Pebble may have left a folder open, see copies.pebbleCheckpoint.
 func leftByCheckpoint(name string) bool {
-	return strings.HasSuffix(name, "/"+store.CreatingName) ||
-		strings.HasPrefix(name, "db/"+store.CheckpointsName+"/") &&
-			strings.HasSuffix(name, "/"+store.StoreName)
+	return strings.HasSuffix(name, "/"+store.CreatingName) || strings.HasPrefix(name, "db/"+
+		store.CheckpointsName+"/") && strings.HasSuffix(name, "/"+store.StoreName)
 }
 
 // stride is the distance to the next operation that is made to fail.

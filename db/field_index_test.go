@@ -29,19 +29,12 @@ func openUnindexed(t testing.TB, opts *db.Options, n int) (*db.DB, *db.Collectio
 	t.Helper()
 	d := dbkit.MustOpen(t, "db", opts)
 	t.Cleanup(func() { _ = d.Close() })
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8, Fields: unindexed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8, Fields: unindexed}))(t)
 	b := d.NewBatch()
 	for i := range n {
-		if err := b.Put(c, unindexedItem(i, i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Put(c, unindexedItem(i, i)))
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	return d, c
 }
 
@@ -74,17 +67,12 @@ func checkIndexed(t testing.TB, c *db.Collection, indexed ...string) {
 			t.Errorf("%+v", f)
 		}
 	}
-	o, err := dbtest.NewOracle(ctx, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := need(dbtest.NewOracle(ctx, c))(t)
 	for i, where := range indexedFilters {
 		if testing.Short() && i%3 > 0 { // the oracle takes long with the race detector, and runs alone
 			continue
 		}
-		if err := o.CheckWhere(ctx, where); err != nil {
-			t.Error(err)
-		}
+		fine(t, o.CheckWhere(ctx, where))
 		e, _, err := c.Explain(ctx, db.Query{Code: []byte{1}, Where: where}, -1)
 		if err != nil || slices.ContainsFunc(e.ScannedFields,
 			func(name string) bool { return slices.Contains(indexed, name) }) {
@@ -99,16 +87,12 @@ func TestAlterIndexesFields(t *testing.T) {
 	t.Parallel()
 	opts := &db.Options{FS: vfs.NewMem(), NoSync: true}
 	d, c := openUnindexed(t, opts, 300)
-	if _, err := c.DeleteWhere(ctx, "n = 2"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.DeleteWhere(ctx, "n = 2"))(t)
 	checkIndexed(t, c)
 	mustAlter(t, c, db.Alteration{IndexFields: []string{"s", "x", "s"}})
 	checkIndexed(t, c, "s", "x")
 	for i := range 50 {
-		if _, err := c.Put(ctx, unindexedItem(i*8, i+3)); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, unindexedItem(i*8, i+3)))(t)
 	}
 	mustAlter(t, c, db.Alteration{IndexFields: []string{"b", "s", "n", "at"},
 		AddFields: []db.Field{{"more", db.Int, true}}})
@@ -119,11 +103,8 @@ func TestAlterIndexesFields(t *testing.T) {
 	defer func() { dbkit.MustClose(t, d) }()
 	c = dbkit.MustCollection(t, d, "main")
 	checkIndexed(t, c, "s", "x", "n", "b", "at", "more")
-	if _, err := c.Put(ctx, &db.Item{Key: "long", Code: []byte{1},
-		Fields: map[string]any{"s": strings.Repeat("s", db.MaxIndexedBytes+1)}}); !errors.Is(err,
-		db.ErrInvalid) {
-		t.Errorf("a long string: %v", err)
-	}
+	errorIs(t, errOf(c.Put(ctx, &db.Item{Key: "long", Code: []byte{1},
+		Fields: map[string]any{"s": strings.Repeat("s", db.MaxIndexedBytes+1)}})), db.ErrInvalid)
 }
 
 // An index is made in blocks of rows, each a commit of its own, between which others write.
@@ -137,16 +118,11 @@ func TestIndexesAreMadeInBlocks(t *testing.T) {
 		for i := range test.items {
 			it := unindexedItem(i, i)
 			if it.Payload = make([]byte, test.payload); test.payload > 0 {
-				if _, err := c.Put(ctx, it); err != nil {
-					t.Fatal(err)
-				}
+				need(c.Put(ctx, it))(t)
 			}
 		}
 		sequence := func() uint64 {
-			s, err := d.Stats()
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := need(d.Stats())(t)
 			return s.Sequence
 		}
 		before := sequence()
@@ -189,15 +165,15 @@ func TestFieldsAreIndexedBesideWrites(t *testing.T) {
 		})
 	}
 	r := seed.Rand(t, 3, 1)
-	write(func(i int) error { return dbkit.Second(c.Put(ctx, unindexedItem(r.IntN(n), i))) })
-	write(func(i int) error { return dbkit.Second(c.Delete(ctx, fmt.Sprint("k", (i*7919)%n))) })
+	write(func(i int) error { return errOf(c.Put(ctx, unindexedItem(r.IntN(n), i))) })
+	write(func(i int) error { return errOf(c.Delete(ctx, fmt.Sprint("k", (i*7919)%n))) })
 	write(func(i int) error {
-		return dbkit.Second(c.Merge(ctx, &db.Item{Key: fmt.Sprint("k", (i*31)%n), Code: []byte{1},
+		return errOf(c.Merge(ctx, &db.Item{Key: fmt.Sprint("k", (i*31)%n), Code: []byte{1},
 			Fields: map[string]any{"n": i, "s": "merged"}}))
 	})
 	write(func(i int) error {
 		if i > 3 {
-			return dbkit.Second(c.Count(ctx, "n > 3"))
+			return errOf(c.Count(ctx, "n > 3"))
 		}
 		b := d.NewBatch()
 		for j := range 2000 {
@@ -222,9 +198,7 @@ func TestAlterRefusesIndexes(t *testing.T) {
 	d, c := openUnindexed(t, opts, 100)
 	long := strings.Repeat("z", db.MaxIndexedBytes+1)
 	for _, key := range []string{"k40", "k70"} {
-		if _, err := c.Merge(ctx, &db.Item{Key: key, Fields: map[string]any{"s": long}}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Merge(ctx, &db.Item{Key: key, Fields: map[string]any{"s": long}}))(t)
 	}
 	var at *db.ItemError
 	err := c.Alter(ctx, db.Alteration{IndexFields: []string{"n", "s"}})
@@ -233,31 +207,21 @@ func TestAlterRefusesIndexes(t *testing.T) {
 			`field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`) {
 		t.Errorf("a long string: %v", err)
 	}
-	if err := c.Alter(ctx, db.Alteration{IndexFields: []string{"n", "z"}}); !errors.Is(err, db.ErrInvalid) ||
-		!strings.Contains(err.Error(), `unknown field "z"`) {
-		t.Errorf("an unknown field: %v", err)
-	}
-	if err := c.Alter(ctx, db.Alteration{IndexFields: []string{"n"}, AddFields: unindexed[:1]}); !errors.Is(
-		err, db.ErrExists) {
-		t.Errorf("a field that is there: %v", err)
-	}
+	errorIs(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"n", "z"}}), db.ErrInvalid,
+		`unknown field "z"`)
+	errorIs(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"n"}, AddFields: unindexed[:1]}),
+		db.ErrExists)
 	cctx, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := c.Alter(cctx, db.Alteration{IndexFields: []string{"n"}}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	errorIs(t, c.Alter(cctx, db.Alteration{IndexFields: []string{"n"}}), context.Canceled)
 	checkIndexed(t, c)
 	prefix := codec.CollectionKey(codec.KindFieldRows, db.Inside(c).ID)
-	if err := record.ForEach(db.State(d).Engine.DB, prefix,
-		func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }); err != nil {
-		t.Error(err)
-	}
+	fine(t, record.ForEach(db.State(d).Engine.DB, prefix,
+		func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }))
 	mustAlter(t, c, db.Alteration{IndexFields: []string{"n"}})
 	checkIndexed(t, c, "n")
-	if err := dbkit.MustCollection(t, indexOnlyOf(t, d, opts), "main").Alter(ctx,
-		db.Alteration{IndexFields: []string{"x"}}); err != nil {
-		t.Errorf("a copy of codes is as the database: %v", err)
-	}
+	fine(t, dbkit.MustCollection(t, indexOnlyOf(t, d, opts), "main").Alter(ctx,
+		db.Alteration{IndexFields: []string{"x"}}))
 }
 
 // A string that an index does not take may come while the index is made: either it or the index is refused.
@@ -267,16 +231,12 @@ func TestLongStringsBesideAnIndex(t *testing.T) {
 	long := &db.Item{Key: "k5", Code: []byte{1},
 		Fields: map[string]any{"s": strings.Repeat("z", db.MaxIndexedBytes+1)}}
 	for round := range 4 {
-		if _, err := c.Put(ctx, unindexedItem(5, 5)); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, unindexedItem(5, 5)))(t)
 		var put error
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for range round * 5 { // between blocks of rows
-				if _, err := c.Put(ctx, unindexedItem(7, 7)); err != nil {
-					t.Error(err)
-				}
+				fine(t, errOf(c.Put(ctx, unindexedItem(7, 7))))
 			}
 			_, put = c.Put(ctx, long)
 		})
@@ -309,9 +269,7 @@ func TestFullBatchMeetsAnIndex(t *testing.T) {
 				if i == n/2 {
 					it.Fields["s"] = strings.Repeat("z", db.MaxIndexedBytes+1)
 				}
-				if err := b.Put(c, it); err != nil {
-					t.Fatal(err)
-				}
+				must(t, b.Put(c, it))
 			}
 			mustAlter(t, c, db.Alteration{IndexFields: []string{"n", "s"}})
 			var at *db.ItemError
@@ -319,9 +277,7 @@ func TestFullBatchMeetsAnIndex(t *testing.T) {
 				at.Key != fmt.Sprint("k", 100+n/2) {
 				t.Errorf("commit: %v", err)
 			}
-			if n, err := c.Count(t.Context(), ""); n != 10 || err != nil {
-				t.Errorf("%d items, %v", n, err)
-			}
+			holds(t, c, 10)
 			checkIndexed(t, c, "n", "s")
 		})
 	}
@@ -332,9 +288,7 @@ func BenchmarkIndexFields(b *testing.B) {
 		c := benchFiltered(b, 1_000_000, false)
 		b.Run(field, func(b *testing.B) {
 			for range b.N {
-				if err := c.Alter(ctx, db.Alteration{IndexFields: []string{field}}); err != nil {
-					b.Fatal(err)
-				}
+				must(b, c.Alter(ctx, db.Alteration{IndexFields: []string{field}}))
 			}
 		})
 	}

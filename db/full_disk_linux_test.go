@@ -26,10 +26,8 @@ func TestLastBlockOfADisk(t *testing.T) {
 		keys = append(keys, fmt.Sprint("k", i))
 	}
 	for what, frees := range map[string]func(d *db.DB, c *db.Collection) error{
-		"delete": func(_ *db.DB, c *db.Collection) error {
-			return dbkit.Second(c.Delete(ctx, keys[:n-n/20]...))
-		},
-		"drop": func(d *db.DB, _ *db.Collection) error { return d.DropCollection(ctx, "main") },
+		"delete": func(_ *db.DB, c *db.Collection) error { return errOf(c.Delete(ctx, keys[:n-n/20]...)) },
+		"drop":   func(d *db.DB, _ *db.Collection) error { return d.DropCollection(ctx, "main") },
 	} {
 		t.Run(what, func(t *testing.T) {
 			disk := testfs.MountDisk(t, 40<<20)
@@ -65,7 +63,7 @@ func TestLastBlockOfADisk(t *testing.T) {
 
 			d = dbkit.MustOpen(t, dir, nil)
 			c, other := dbkit.MustCollection(t, d, "main"), dbkit.MustCollection(t, d, "other")
-			put := func() error { return dbkit.Second(other.Put(ctx, &db.Item{Key: "new", Code: codeAt(n)})) }
+			put := func() error { return errOf(other.Put(ctx, &db.Item{Key: "new", Code: codeAt(n)})) }
 			var full *db.DiskFullError
 			if err := put(); !errors.As(err, &full) || full.Stuck {
 				t.Errorf("put: %v", err)
@@ -75,9 +73,7 @@ func TestLastBlockOfADisk(t *testing.T) {
 			}
 			// One that runs by itself may have taken the room, and fail for both: then it is asked for again.
 			eventually(t, "compact finds room", func() bool { return d.Compact(ctx) == nil })
-			if err := put(); err != nil {
-				t.Errorf("put with room again: %v", err)
-			}
+			fine(t, put())
 			if info, err := os.Stat(spare); err != nil || info.Size() != 1<<20 {
 				t.Errorf("with room again: %v, %v", info, err)
 			}

@@ -157,9 +157,9 @@ func use(d *db.DB) {
 		if err != nil {
 			continue
 		}
-		_ = dbkit.Second(c.Put(ctx, &db.Item{Key: "k20", Labels: []string{"c1"}}))
-		_ = dbkit.Second(c.Put(ctx, &db.Item{Key: "21", Code: []byte{1, 2}}))
-		_ = dbkit.Second(c.Merge(ctx, &db.Item{Key: "k21", Fields: map[string]any{"year": 8}}))
+		_ = errOf(c.Put(ctx, &db.Item{Key: "k20", Labels: []string{"c1"}}))
+		_ = errOf(c.Put(ctx, &db.Item{Key: "21", Code: []byte{1, 2}}))
+		_ = errOf(c.Merge(ctx, &db.Item{Key: "k21", Fields: map[string]any{"year": 8}}))
 		_, _ = c.Delete(ctx, "k22", "22")
 		_, _ = c.DeleteWhere(ctx, "label = 'c2'")
 		_, _ = c.Update(ctx, db.UpdateOptions{GrowLabels: true})
@@ -364,7 +364,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 		if s != nil && len(s.Modalities) > 0 {
 			it.Code, it.Vectors = nil, map[string][]float32{"image": make([]float32, 8)}
 		}
-		expected("put", dbkit.Second(c.Put(ctx, it)))
+		expected("put", errOf(c.Put(ctx, it)))
 		_, err = c.Delete(ctx, "k4", "b")
 		expected("delete", err)
 		if it.Vectors != nil {

@@ -83,9 +83,8 @@ func goldenListing(t testing.TB, d *db.DB) string {
 			if s.State == report.SpaceBuilding {
 				continue
 			}
-			say("space %d: %s, previous %v, parent %d, %d bits, %d items, %d codes, %d have taught, %d pending, model %s",
-				s.Space, s.State, s.Previous, s.Parent, s.Bits, s.Items, s.Codes, s.Taught, s.Pending,
-				s.Checksum)
+			say(
+				"space %d: %s, previous %v, parent %d, %d bits, %d items, %d codes, %d have taught, %d pending, model %s", s.Space, s.State, s.Previous, s.Parent, s.Bits, s.Items, s.Codes, s.Taught, s.Pending, s.Checksum)
 			for _, r := range s.Revisions {
 				say("revision %d: of %d, pinned %v, teacher %q, %d items", r.Revision, r.Parent, r.Pinned,
 					r.Teacher, r.Items)
@@ -334,9 +333,8 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 		}
 		goldenPut(t, near, []*db.Item{it})
 	}
-	learned := goldenCollection(t, d, "learned",
-		db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8, Metric: db.L2},
-			{Name: "text", Dim: 5, Metric: db.Dot}}})
+	learned := goldenCollection(t, d, "learned", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8,
+		Metric: db.L2}, {Name: "text", Dim: 5, Metric: db.Dot}}})
 	for _, it := range dbkit.Pairs(50, synth.Config{Seed: 8}) {
 		goldenPut(t, learned, []*db.Item{it})
 	}

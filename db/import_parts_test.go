@@ -190,9 +190,7 @@ func TestFullBatch(t *testing.T) {
 	}
 	small := d.NewBatch()
 	for item := (&db.Item{Code: []byte{1, 2}, Payload: make([]byte, 40)}); !small.Full(); {
-		if err := small.Put(c, item); err != nil {
-			t.Fatal(err)
-		}
+		must(t, small.Put(c, item))
 	}
 	if n := small.Len(); n < 900_000 || n > 1_300_000 {
 		t.Error(n)
@@ -207,14 +205,10 @@ func TestFullBatch(t *testing.T) {
 	for range 200 {
 		more.Put(c, &db.Item{Code: []byte{1, 2}})
 	}
-	if err := more.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, more.Commit(ctx))
 	large := d.NewBatch()
 	for item := (&db.Item{Code: []byte{1, 2}, Payload: make([]byte, 1<<20)}); !large.Full(); {
-		if err := large.Put(c, item); err != nil {
-			t.Fatal(err)
-		}
+		must(t, large.Put(c, item))
 	}
 	if n := large.Len(); n < 46 || n > 48 {
 		t.Error(n)
@@ -224,9 +218,7 @@ func TestFullBatch(t *testing.T) {
 // A collection of the same name has another number.
 func TestCollectionID(t *testing.T) {
 	d, c := dbkit.OpenCodes(t)
-	if err := d.DropCollection(ctx, c.Name()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.DropCollection(ctx, c.Name()))
 	again, err := d.CreateCollection(ctx, c.Name(), db.Schema{Bits: 16})
 	if err != nil || again.ID() == c.ID() {
 		t.Error(err, again.ID(), c.ID())

@@ -2,7 +2,6 @@ package db_test
 
 import (
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -45,36 +44,27 @@ func TestIndexOnlyCollection(t *testing.T) {
 	c, was := dbkit.MustCollection(t, is, "main"), dbkit.MustCollection(t, d, "main")
 	items, full := dbkit.AllItems(t, c), dbkit.AllItems(t, was)
 	b := is.NewBatch()
-	for what, err := range map[string]error{
-		"put":      dbkit.Second(c.Put(ctx, full[0])),
-		"merge":    dbkit.Second(c.Merge(ctx, &db.Item{Key: "k1", Payload: []byte("x")})),
-		"delete":   dbkit.Second(c.Delete(ctx, "k1")),
-		"where":    dbkit.Second(c.DeleteWhere(ctx, "label = 'class1'")),
+	errorsAre(t, db.ErrReadOnly, map[string]error{
+		"put":      errOf(c.Put(ctx, full[0])),
+		"merge":    errOf(c.Merge(ctx, &db.Item{Key: "k1", Payload: []byte("x")})),
+		"delete":   errOf(c.Delete(ctx, "k1")),
+		"where":    errOf(c.DeleteWhere(ctx, "label = 'class1'")),
 		"batch":    b.Put(c, full[0]),
 		"labels":   is.NewBatch().RegisterLabels(c, []string{"new"}),
 		"alter":    c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}),
-		"train":    dbkit.Second(c.Train(ctx, db.TrainOptions{})),
-		"update":   dbkit.Second(c.Update(ctx, db.UpdateOptions{})),
-		"reindex":  dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})),
-		"restore":  dbkit.Second(c.RestoreRevision(ctx, 0, 1)),
+		"train":    errOf(c.Train(ctx, db.TrainOptions{})),
+		"update":   errOf(c.Update(ctx, db.UpdateOptions{})),
+		"reindex":  errOf(c.Reindex(ctx, db.ReindexOptions{})),
+		"restore":  errOf(c.RestoreRevision(ctx, 0, 1)),
 		"commit":   b.Commit(ctx),
-		"in space": dbkit.Second(mustInSpace(t, c, 1).Update(ctx, db.UpdateOptions{})),
-	} {
-		if !errors.Is(err, db.ErrReadOnly) || !strings.Contains(err.Error(), "index-only") ||
-			strings.Count(err.Error(), "fddhdb: ") != 1 {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+		"in space": errOf(mustInSpace(t, c, 1).Update(ctx, db.UpdateOptions{})),
+	}, "index-only", "fddhdb: ")
 	vectors := db.Query{From: "image", To: "text", Vector: full[0].Vectors["image"], Recall: 1}
-	for what, err := range map[string]error{
-		"recall": dbkit.Second(c.Search(ctx, vectors)),
-		"created": dbkit.Second(is.CreateCollection(ctx, "other",
+	errorsAre(t, db.ErrInvalid, map[string]error{
+		"recall": errOf(c.Search(ctx, vectors)),
+		"created": errOf(is.CreateCollection(ctx, "other",
 			db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}, IndexOnly: true})),
-	} {
-		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "index-only") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	}, "index-only")
 	schema := need(c.Schema())(t)
 	for i, it := range items {
 		var has []string
@@ -95,10 +85,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 	if err != nil || !oracle.SameHits(byCode.Hits, byKey.Hits) {
 		t.Errorf("by key: %+v, %v", byKey, err)
 	}
-	if _, err := c.Search(ctx, db.Query{Key: "k5", From: "sound", To: "text"}); !errors.Is(err,
-		db.ErrInvalid) {
-		t.Errorf("by a modality that is none: %v", err)
-	}
+	errorIs(t, errOf(c.Search(ctx, db.Query{Key: "k5", From: "sound", To: "text"})), db.ErrInvalid)
 	// Evaluation and encoding take the vectors that they are given.
 	e := db.Evaluation{Queries: map[string][][]float32{"image": {vectors.Vector}},
 		Labels: [][]string{{"class1"}}}
@@ -138,13 +125,10 @@ func TestIndexOnlyCollection(t *testing.T) {
 	dbkit.MustClose(t, is)
 	is = dbkit.MustOpen(t, "index-only", opts)
 	defer is.Close()
-	if diff := cmp.Diff(items, dbkit.AllItems(t, dbkit.MustCollection(t, is, "main")),
+	equal(t, items, dbkit.AllItems(t, dbkit.MustCollection(t, is, "main")),
 		cmp.Transformer("", func(it db.Item) any {
-			return []any{it.Key, it.Labels, it.Fields, it.Payload,
-				it.Modalities}
-		})); diff != "" {
-		t.Error(diff)
-	}
+			return []any{it.Key, it.Labels, it.Fields, it.Payload, it.Modalities}
+		}))
 	dbkit.CheckSound(t, is, "opened again")
 	dbkit.MustClose(t, is)
 	if log.Len() > 0 {
@@ -204,12 +188,10 @@ func TestVerifyIndexOnly(t *testing.T) {
 		return b
 	}
 	first := func(prefix []byte) (key []byte) {
-		if err := record.ForEach(db.State(d).Engine.DB, prefix, func(k, _ []byte) error {
+		errorIs(t, record.ForEach(db.State(d).Engine.DB, prefix, func(k, _ []byte) error {
 			key = append([]byte{}, k...)
 			return record.ErrStopped
-		}); !errors.Is(err, record.ErrStopped) {
-			t.Fatal(err)
-		}
+		}), record.ErrStopped)
 		return key
 	}
 	counters := need(codec.DecodeCounters(copied(codec.CollectionKey(codec.KindCounters, 1))))(t)

@@ -3,7 +3,6 @@ package db_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -142,14 +141,14 @@ func TestFailedReadFailsAlone(t *testing.T) {
 	labels := need(c.Labels())(t)
 	broken.Store(true)
 	for what, err := range map[string]error{
-		"get":    dbkit.Second(c.Get(ctx, "k7")),
-		"delete": dbkit.Second(c.Delete(ctx, "k7")),
-		"merge":  dbkit.Second(c.Merge(ctx, &db.Item{Key: "k8", Labels: []string{"new"}})),
-		"train":  dbkit.Second(c.Train(ctx, db.TrainOptions{})),
-		"put":    dbkit.Second(c.Put(ctx, &db.Item{Key: "k9"})),
-		"count":  dbkit.Second(c.Count(ctx, "label = ?", labels[0])),
-		"number": dbkit.Second(c.Count(ctx, "year > 0")),
-		"where":  dbkit.Second(c.DeleteWhere(ctx, "label = ?", labels[0])),
+		"get":    errOf(c.Get(ctx, "k7")),
+		"delete": errOf(c.Delete(ctx, "k7")),
+		"merge":  errOf(c.Merge(ctx, &db.Item{Key: "k8", Labels: []string{"new"}})),
+		"train":  errOf(c.Train(ctx, db.TrainOptions{})),
+		"put":    errOf(c.Put(ctx, &db.Item{Key: "k9"})),
+		"count":  errOf(c.Count(ctx, "label = ?", labels[0])),
+		"number": errOf(c.Count(ctx, "year > 0")),
+		"where":  errOf(c.DeleteWhere(ctx, "label = ?", labels[0])),
 	} {
 		if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrInvalid) ||
 			errors.Is(err, db.ErrFailed) || errors.Is(err, db.ErrCorrupt) {
@@ -157,9 +156,7 @@ func TestFailedReadFailsAlone(t *testing.T) {
 		}
 	}
 	broken.Store(false)
-	if _, err := c.Merge(ctx, &db.Item{Key: "k8", Labels: []string{"new"}}); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
+	fine(t, errOf(c.Merge(ctx, &db.Item{Key: "k8", Labels: []string{"new"}})))
 	if n, err := c.Delete(ctx, "k7"); n != 1 || err != nil {
 		t.Errorf("afterwards: %d, %v", n, err)
 	}
@@ -192,12 +189,8 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 			t.Errorf("merge with %s: %v", key, err)
 		}
 	}
-	if _, err := c.Put(ctx, dbkit.Pairs(2, synth.Config{})[1]); err != nil {
-		t.Errorf("replacing the damaged item: %v", err)
-	}
-	if _, err := c.Get(ctx, "k1"); err != nil {
-		t.Error(err)
-	}
+	fine(t, errOf(c.Put(ctx, dbkit.Pairs(2, synth.Config{})[1])))
+	fine(t, errOf(c.Get(ctx, "k1")))
 }
 
 // A panic in the committer is answered like a failed write, and nobody waits for ever.
@@ -275,9 +268,7 @@ func TestFailedDatabase(t *testing.T) {
 	early := need(d.Snapshot())(t)
 	runs := need(c.SearchRadius(ctx, db.Query{Key: "k7"}, 16))(t)
 	broken.Store(true)
-	if _, err := c.Put(ctx, items[55]); !errors.Is(err, db.ErrFailed) {
-		t.Fatal(err)
-	}
+	errorIs(t, errOf(c.Put(ctx, items[55])), db.ErrFailed)
 	bulk := func() error {
 		b := d.NewBatch()
 		for i := range bulkItems {
@@ -285,37 +276,33 @@ func TestFailedDatabase(t *testing.T) {
 		}
 		return b.Commit(ctx)
 	}
-	for what, err := range map[string]error{
-		"put":              dbkit.Second(c.Put(ctx, items[56])),
-		"merge":            dbkit.Second(c.Merge(ctx, items[3])),
-		"delete":           dbkit.Second(c.Delete(ctx, "k3")),
-		"delete where":     dbkit.Second(c.DeleteWhere(ctx, "year = 3")),
+	errorsAre(t, db.ErrFailed, map[string]error{
+		"put":              errOf(c.Put(ctx, items[56])),
+		"merge":            errOf(c.Merge(ctx, items[3])),
+		"delete":           errOf(c.Delete(ctx, "k3")),
+		"delete where":     errOf(c.DeleteWhere(ctx, "year = 3")),
 		"bulk":             bulk(),
-		"create":           dbkit.Second(d.CreateCollection(ctx, "third", schema)),
+		"create":           errOf(d.CreateCollection(ctx, "third", schema)),
 		"alter":            c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}),
 		"drop":             d.DropCollection(ctx, "other"),
 		"drop space":       c.DropSpace(ctx, second2),
 		"activate":         c.Activate(ctx, second2),
-		"rollback":         dbkit.Second(c.Rollback(ctx)),
+		"rollback":         errOf(c.Rollback(ctx)),
 		"pin":              c.PinRevision(ctx, 1, 1, true),
-		"restore revision": dbkit.Second(c.RestoreRevision(ctx, 1, 1)),
-		"train":            dbkit.Second(c.Train(ctx, opt)),
-		"reindex":          dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})),
-		"update":           dbkit.Second(c.Update(ctx, db.UpdateOptions{})),
+		"restore revision": errOf(c.RestoreRevision(ctx, 1, 1)),
+		"train":            errOf(c.Train(ctx, opt)),
+		"reindex":          errOf(c.Reindex(ctx, db.ReindexOptions{})),
+		"update":           errOf(c.Update(ctx, db.UpdateOptions{})),
 		"compact":          d.Compact(ctx),
-	} {
-		if !errors.Is(err, db.ErrFailed) || strings.Count(err.Error(), "fddhdb:") != 1 {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	}, "fddhdb: ")
 	reads := func(c *db.Collection) map[string]error {
 		out := map[string]error{
-			"get":        dbkit.Second(c.Get(ctx, "k3")),
-			"radius":     dbkit.Second(dbkit.CountWithin(c, db.Query{Key: "k7"}, 3)),
-			"all":        dbkit.Second(c.SearchAll(ctx, []db.Query{{Key: "k7"}})),
-			"spaces":     dbkit.Second(c.Spaces(ctx)),
-			"statistics": dbkit.Second(c.Stats()),
-			"labels":     dbkit.Second(c.Labels()),
+			"get":        errOf(c.Get(ctx, "k3")),
+			"radius":     errOf(dbkit.CountWithin(c, db.Query{Key: "k7"}, 3)),
+			"all":        errOf(c.SearchAll(ctx, []db.Query{{Key: "k7"}})),
+			"spaces":     errOf(c.Spaces(ctx)),
+			"statistics": errOf(c.Stats()),
+			"labels":     errOf(c.Labels()),
 		}
 		if n, err := c.Count(ctx, "year >= 0"); n != 50 || err != nil {
 			out["count"] = fmt.Errorf("%d, %w", n, err)
@@ -348,27 +335,17 @@ func TestFailedDatabase(t *testing.T) {
 		t.Errorf("wait for the index: %v", err)
 	}
 	dbkit.CheckSound(t, d, "failed")
-	if err := errors.Join(runs.Close(), early.Close(), late.Close()); err != nil {
-		t.Error(err)
-	}
-	if err := d.Close(); !errors.Is(err, db.ErrFailed) {
-		t.Errorf("close: %v", err)
-	}
-	if err := d.Close(); !errors.Is(err, db.ErrClosed) {
-		t.Errorf("close once more: %v", err)
-	}
+	fine(t, errors.Join(runs.Close(), early.Close(), late.Close()))
+	errorIs(t, d.Close(), db.ErrFailed)
+	errorIs(t, d.Close(), db.ErrClosed)
 	broken.Store(false)
 	d = dbkit.MustOpen(t, "db", opts)
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")
 	for _, it := range items[:50] {
-		if _, err := c.Get(ctx, it.Key); err != nil {
-			t.Errorf("opened again: %v", err)
-		}
+		fine(t, errOf(c.Get(ctx, it.Key)))
 	}
-	if _, err := c.Put(ctx, items[57]); err != nil {
-		t.Errorf("opened again: %v", err)
-	}
+	fine(t, errOf(c.Put(ctx, items[57])))
 	dbkit.CheckSound(t, d, "opened again")
 }
 
@@ -395,20 +372,14 @@ func TestFailureDuringLongWork(t *testing.T) {
 					if now == phase && !met {
 						met = true
 						broken.Store(true)
-						if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.Is(err, db.ErrFailed) {
-							t.Errorf("put: %v", err)
-						}
+						errorIs(t, errOf(c.Put(ctx, &db.Item{Key: "late"})), db.ErrFailed)
 					}
 				}}}
 			if _, err := c.Train(ctx, opt); !met || !errors.Is(err, db.ErrFailed) {
 				t.Errorf("the phase was met: %v; %v", met, err)
 			}
-			if _, err := c.Get(ctx, "k7"); err != nil {
-				t.Error(err)
-			}
-			if err := d.Close(); !errors.Is(err, db.ErrFailed) {
-				t.Errorf("close: %v", err)
-			}
+			fine(t, errOf(c.Get(ctx, "k7")))
+			errorIs(t, d.Close(), db.ErrFailed)
 			broken.Store(false)
 			d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 			defer d.Close()

@@ -43,13 +43,11 @@ func TestPutRefusesBadItems(t *testing.T) {
 			[]string{`"year"`, "int", "string"}},
 		"float of field NaN": {c, db.Item{Key: "k", Fields: map[string]any{"price": math.NaN()}},
 			[]string{`"price"`, "NaN"}},
-		"long field": {c, db.Item{Key: "k", Fields: map[string]any{"title": long}},
-			[]string{`"title"`}},
+		"long field":     {c, db.Item{Key: "k", Fields: map[string]any{"title": long}}, []string{`"title"`}},
 		"code too short": {codes, db.Item{Key: "k", Code: []byte{1}}, []string{"8 bits", "codes of 16"}},
 		"no code":        {codes, db.Item{Key: "k"}, []string{"0 bits"}},
-		"vectors with codes": {codes,
-			db.Item{Key: "k", Code: []byte{1, 2}, Vectors: map[string][]float32{"text": {1}}},
-			[]string{"bring codes"}},
+		"vectors with codes": {codes, db.Item{Key: "k", Code: []byte{1, 2},
+			Vectors: map[string][]float32{"text": {1}}}, []string{"bring codes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.c.Put(ctx, &tc.item)
@@ -64,9 +62,7 @@ func TestPutRefusesBadItems(t *testing.T) {
 			if strings.Count(err.Error(), "fddhdb:") != 1 {
 				t.Errorf("prefix of %q", err)
 			}
-			if n, err := tc.c.Count(t.Context(), ""); n != 0 || err != nil {
-				t.Errorf("%d items, %v", n, err)
-			}
+			holds(t, tc.c, 0)
 		})
 	}
 	var de *db.DimensionError
@@ -84,29 +80,17 @@ func TestPutRefusesBadItems(t *testing.T) {
 func TestBatchIsAllOrNothing(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	b := d.NewBatch()
-	if err := b.Put(c, &db.Item{Key: "good"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Put(c, &db.Item{Key: "bad", Labels: []string{""}}); !errors.Is(err, db.ErrInvalid) {
-		t.Fatal(err)
-	}
-	if err := b.Put(c, &db.Item{Key: "good too"}); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("after a bad item: %v", err)
-	}
-	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("commit: %v", err)
-	}
+	must(t, b.Put(c, &db.Item{Key: "good"}))
+	errorIs(t, b.Put(c, &db.Item{Key: "bad", Labels: []string{""}}), db.ErrInvalid)
+	errorIs(t, b.Put(c, &db.Item{Key: "good too"}), db.ErrInvalid)
+	errorIs(t, b.Commit(ctx), db.ErrInvalid)
 	if n, _ := c.Count(t.Context(), ""); n != 0 {
 		t.Errorf("%d items", n)
 	}
 	b = d.NewBatch()
 	b.Put(c, &db.Item{Key: "good"})
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("second commit: %v", err)
-	}
+	must(t, b.Commit(ctx))
+	errorIs(t, b.Commit(ctx), db.ErrInvalid)
 	if n, _ := c.Count(t.Context(), ""); n != 1 {
 		t.Errorf("%d items", n)
 	}
@@ -115,22 +99,16 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 func TestNothingPanics(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	var none db.Batch
-	for what, err := range map[string]error{
-		"Put nil":                 dbkit.Second(c.Put(ctx, nil)),
-		"Merge nil":               dbkit.Second(c.Merge(ctx, nil)),
+	errorsAre(t, db.ErrInvalid, map[string]error{
+		"Put nil":                 errOf(c.Put(ctx, nil)),
+		"Merge nil":               errOf(c.Merge(ctx, nil)),
 		"Batch.Put to nil":        d.NewBatch().Put(nil, &db.Item{Key: "k"}),
 		"Batch.Delete from nil":   d.NewBatch().Delete(nil, "k"),
 		"zero Batch.Put":          none.Put(c, &db.Item{Key: "k"}),
 		"zero Batch.Commit":       none.Commit(ctx),
-		"Delete of the empty key": dbkit.Second(c.Delete(ctx, "")),
-	} {
-		if !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if err := d.NewBatch().Commit(ctx); err != nil {
-		t.Errorf("an empty batch: %v", err)
-	}
+		"Delete of the empty key": errOf(c.Delete(ctx, "")),
+	})
+	fine(t, d.NewBatch().Commit(ctx))
 	if n, err := c.Delete(ctx); n != 0 || err != nil {
 		t.Errorf("delete nothing: %d, %v", n, err)
 	}
@@ -162,16 +140,12 @@ func TestCodesOnlyItemsHaveCodes(t *testing.T) {
 	b := d.NewBatch()
 	b.Put(c, &db.Item{Code: []byte{1, 2}})
 	b.Merge(c, &db.Item{})
-	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("merge without key and code: %v", err)
-	}
+	errorIs(t, b.Commit(ctx), db.ErrInvalid)
 	b = d.NewBatch()
 	b.Put(c, &db.Item{Key: "k", Code: []byte{1, 2}})
 	b.Delete(c, "k")
 	b.Merge(c, &db.Item{Key: "k"})
-	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("merge after a delete: %v", err)
-	}
+	errorIs(t, b.Commit(ctx), db.ErrInvalid)
 	if n, _ := c.Count(t.Context(), ""); n != 0 {
 		t.Errorf("%d items", n)
 	}
@@ -179,18 +153,12 @@ func TestCodesOnlyItemsHaveCodes(t *testing.T) {
 
 func TestMergeTakesAwayWhatIsEmpty(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
-	if _, err := c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a"}, Payload: []byte("p")}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Merge(ctx, &db.Item{Key: "k"}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a"}, Payload: []byte("p")}))(t)
+	need(c.Merge(ctx, &db.Item{Key: "k"}))(t)
 	if it, _ := c.Get(ctx, "k"); len(it.Labels) != 1 || string(it.Payload) != "p" {
 		t.Errorf("after merging nothing: %+v", it)
 	}
-	if _, err := c.Merge(ctx, &db.Item{Key: "k", Labels: []string{}, Payload: []byte{}}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Merge(ctx, &db.Item{Key: "k", Labels: []string{}, Payload: []byte{}}))(t)
 	if it, _ := c.Get(ctx, "k"); len(it.Labels) != 0 || len(it.Payload) != 0 {
 		t.Errorf("after merging empty things: %+v", it)
 	}
@@ -206,9 +174,7 @@ func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
 	if keys := b.Keys(); keys != nil {
 		t.Errorf("keys before the commit: %q", keys)
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	if keys, want := b.Keys(), []string{"1", "0", "2", "3"}; !slices.Equal(keys, want) {
 		t.Errorf("keys of the batch %v, want %v", keys, want)
 	}
@@ -233,16 +199,12 @@ func TestItemsWithNothing(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	// a code is ignored here
 	nothing := &db.Item{Labels: []string{}, Vectors: map[string][]float32{}, Code: []byte{1}}
-	for how, err := range map[string]error{
-		"put":          dbkit.Second(c.Put(ctx, nothing)),
-		"merge":        dbkit.Second(c.Merge(ctx, nothing)),
+	errorsAre(t, db.ErrInvalid, map[string]error{
+		"put":          errOf(c.Put(ctx, nothing)),
+		"merge":        errOf(c.Merge(ctx, nothing)),
 		"batch":        d.NewBatch().Put(c, &db.Item{}),
 		"merging many": d.NewBatch().Merge(c, &db.Item{}),
-	} {
-		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "nothing in it") {
-			t.Errorf("%s: %v", how, err)
-		}
-	}
+	}, "nothing in it")
 	if n, _ := c.Count(t.Context(), ""); n != 0 {
 		t.Errorf("%d items", n)
 	}
@@ -257,12 +219,8 @@ func TestPlaceholders(t *testing.T) {
 	_, c := filterable(t)
 	ctx := t.Context()
 	place := &db.Item{Key: "place"}
-	if err := c.PutIf(ctx, place, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.PutIf(ctx, place, nil); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("it is taken twice: %v", err)
-	}
+	must(t, c.PutIf(ctx, place, nil))
+	errorIs(t, c.PutIf(ctx, place, nil), db.ErrConflict)
 	vectors := must1[*db.Item](t)(c.Get(ctx, "item 3")).Vectors
 	found := func() bool {
 		t.Helper()
@@ -283,9 +241,7 @@ func TestPlaceholders(t *testing.T) {
 	if !slices.Equal(exported, []string{"place"}) || found() {
 		t.Errorf("exported: %q, found by a search: %t", exported, found())
 	}
-	if _, err := c.Merge(ctx, &db.Item{Key: "place", Vectors: vectors}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Merge(ctx, &db.Item{Key: "place", Vectors: vectors}))(t)
 	if after := must1[int](t)(c.Count(t.Context(), "")); !found() || after != n {
 		t.Errorf("after its vectors have come: found %t, %d items, %d before", found(), after, n)
 	}

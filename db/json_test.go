@@ -37,18 +37,12 @@ func TestResultsAreJSON(t *testing.T) {
 	d, c := filterable(t)
 	var results []any
 	words := must1[*db.Item](t)(c.Get(ctx, "item 3")).Vectors["text"]
-	code, _, err := c.EncodeQuery(ctx, db.Query{From: "text", Vector: words})
-	if err != nil {
-		t.Fatal(err)
-	}
+	code, _ := need2(c.EncodeQuery(ctx, db.Query{From: "text", Vector: words}))(t)
 	for _, q := range []db.Query{{From: "text", To: "image", Vector: words, K: 3}, {Code: code},
 		{Code: code, K: 1 << 20}, {Key: "item 1"},
 		{Code: code, Where: "label = 'nobody'"}, {From: "text", Vector: words, Rerank: db.RerankAsymmetric}} {
 		results = append(results, must1[*db.Result](t)(c.Search(ctx, q)))
-		explain, found, err := c.Explain(ctx, q, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		explain, found := need2(c.Explain(ctx, q, 4))(t)
 		results = append(results, explain, found)
 		runs := must1[*db.Runs](t)(c.SearchRadius(ctx, q, 8))
 		for run, err := range runs.All(ctx) {
@@ -57,9 +51,7 @@ func TestResultsAreJSON(t *testing.T) {
 		for hit, err := range runs.Hits(ctx) {
 			results = append(results, hit, err)
 		}
-		if err := runs.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, runs.Close())
 	}
 	for coded, err := range c.Codes(ctx, "") {
 		results = append(results, coded, err)
@@ -73,10 +65,8 @@ func TestResultsAreJSON(t *testing.T) {
 	opt.Bits, opt.Anchors = 16, 20
 	results = append(results, must1[*report.Training](t)(c.Train(ctx, opt)),
 		must1[*report.Reindexing](t)(c.Reindex(ctx, db.ReindexOptions{})))
-	if _, err := c.Put(ctx, &db.Item{Key: "new", Labels: []string{"it's"},
-		Vectors: map[string][]float32{"text": words}}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &db.Item{Key: "new", Labels: []string{"it's"},
+		Vectors: map[string][]float32{"text": words}}))(t)
 	results = append(results, must1[*report.Update](t)(c.Update(ctx, db.UpdateOptions{})),
 		must1[[]report.SpaceInfo](t)(c.Spaces(ctx)))
 	store := must1[backup.Store](t)(backup.Folder(t.TempDir()))
@@ -85,9 +75,8 @@ func TestResultsAreJSON(t *testing.T) {
 		must1[*backup.Verification](t)(backup.Verify(ctx, store, backup.VerifyOptions{}, nil)),
 		must1[*backup.Pruning](t)(backup.Prune(ctx, store, backup.PruneOptions{Keep: 1})))
 	results = append(results, must1[*db.Stats](t)(d.Stats()), must1[*db.CollectionStats](t)(c.Stats()),
-		must1[db.Schema](t)(c.Schema()),
-		must1[*report.Verification](t)(d.Verify(ctx, db.VerifyOptions{}, nil)), d.Recovery(), report.Loss{},
-		report.Finding{}, report.Repairing{})
+		must1[db.Schema](t)(c.Schema()), must1[*report.Verification](t)(d.Verify(ctx, db.VerifyOptions{},
+			nil)), d.Recovery(), report.Loss{}, report.Finding{}, report.Repairing{})
 	for it, err := range c.Items(ctx, "") {
 		results = append(results, it, err)
 	}
@@ -163,7 +152,8 @@ func TestJSONForms(t *testing.T) {
 			Sparse: map[string]db.Sparse{"text": {Index: []uint32{3}, Value: []float32{2}}, "tags": {}},
 			Labels: []string{"x"}, Fields: map[string]any{"b": true, "f": 5.0, "n": int64(5), "s": "&"},
 			Payload: []byte{0, 1}, Code: []byte{0xab}, CodeFrom: "labels",
-		}, `{"key":"a","vectors":{"image":[0.25,1],"tags":{"i":[],"v":[]},"text":{"i":[3],"v":[2]}},"labels":["x"],"fields":{"b":true,"f":5.0,"n":5,"s":"&"},"payload":"AAE=","code":"ab","code_from":"labels"}`},
+		},
+			`{"key":"a","vectors":{"image":[0.25,1],"tags":{"i":[],"v":[]},"text":{"i":[3],"v":[2]}},"labels":["x"],"fields":{"b":true,"f":5.0,"n":5,"s":"&"},"payload":"AAE=","code":"ab","code_from":"labels"}`},
 		{db.Item{Key: "a", Labels: []string{}, Modalities: []string{"text"}},
 			`{"key":"a","labels":[],"modalities":["text"]}`},
 		{db.Run{Distance: 3, Score: math.NaN(), Rows: []uint32{1, 2}},
@@ -198,9 +188,7 @@ func TestItemsAreMovedByJSON(t *testing.T) {
 		{Name: "text", Dim: 9, Sparse: true}}, Unlabelled: .3}
 	from := must1[*db.Collection](t)(d.CreateCollection(t.Context(), "from", set.Schema()))
 	to := must1[*db.Collection](t)(d.CreateCollection(t.Context(), "to", set.Schema()))
-	if err := dbtest.Load(t.Context(), d, from, set.Items(0, 50)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, dbtest.Load(t.Context(), d, from, set.Items(0, 50)))
 	for it, err := range from.Items(t.Context(), "") {
 		b := must1[[]byte](t)(json.Marshal(it))
 		var read db.Item

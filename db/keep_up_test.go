@@ -29,7 +29,7 @@ func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk})
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	large := func(i int) error {
-		return dbkit.Second(c.Put(ctx, &db.Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8),
+		return errOf(c.Put(ctx, &db.Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8),
 			Payload: testfs.Noise(1<<20, uint64(i))}))
 	}
 	bulk := func() error {
@@ -46,12 +46,8 @@ func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 		must(t, large(i))
 	}
 	disk.full.Store(true)
-	if err := d.Compact(ctx); !errors.Is(err, db.ErrDiskFull) {
-		t.Errorf("compact: %v", err)
-	}
-	if err := bulk(); !errors.Is(err, db.ErrDiskFull) {
-		t.Errorf("bulk: %v", err)
-	}
+	errorIs(t, d.Compact(ctx), db.ErrDiskFull)
+	errorIs(t, bulk(), db.ErrDiskFull)
 	for i := 8; ; i++ { // memory must not fill up either
 		if err := large(i); errors.Is(err, db.ErrDiskFull) {
 			break
@@ -97,9 +93,8 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	put := func(key int) error {
-		return dbkit.Second(c.Put(ctx,
-			&db.Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key), byte(key >> 8), 1, 2, 3, 4, 5,
-				6}, Payload: testfs.Noise(100, uint64(key))}))
+		return errOf(c.Put(ctx, &db.Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key),
+			byte(key >> 8), 1, 2, 3, 4, 5, 6}, Payload: testfs.Noise(100, uint64(key))}))
 	}
 	for round := range 2 {
 		for i := range 300 {
@@ -143,9 +138,7 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 	if n, err := c.Delete(ctx, "k50000"); n != 1 || err != nil {
 		t.Errorf("delete: %d, %v", n, err)
 	}
-	if _, err := c.Get(ctx, "k50001"); err != nil {
-		t.Error(err)
-	}
+	fine(t, errOf(c.Get(ctx, "k50001")))
 }
 
 // Close waits for a write whose sync is awaited, and for one that is prepared meanwhile. Both
@@ -184,9 +177,7 @@ func TestCloseWaitsForWritesInFlight(t *testing.T) {
 	}
 	close(open)
 	for range 3 {
-		if err := <-answers; err != nil {
-			t.Error(err)
-		}
+		fine(t, <-answers)
 	}
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer dbkit.MustClose(t, d)

@@ -27,10 +27,7 @@ func TestPipesInPlaceOfFiles(t *testing.T) {
 	root := t.TempDir()
 	from := filepath.Join(root, "from")
 	d := dbkit.MustOpen(t, from, nil)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	putAll(t, c, dbkit.CodeItems(5, 64, 1, nil))
 	dbkit.MustClose(t, d)
 
@@ -58,13 +55,9 @@ func TestPipesInPlaceOfFiles(t *testing.T) {
 			t.Run(what+"/"+filepath.ToSlash(path), func(t *testing.T) {
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "to")
-				if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.CopyFS(dir, os.DirFS(from)))
 				odd := filepath.Join(dir, path)
-				if err := errors.Join(os.RemoveAll(odd), syscall.Mkfifo(odd, 0o644)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(os.RemoveAll(odd), syscall.Mkfifo(odd, 0o644)))
 				err := ending(t, func() error { return do(dir) })
 				switch {
 				case err == nil && what == "verify" && isVerified(path):
@@ -89,16 +82,13 @@ func isVerified(path string) bool {
 func sortsOfFiles(t *testing.T, root string) (paths []string) {
 	t.Helper()
 	seen := map[string]bool{}
-	err := fs.WalkDir(os.DirFS(root), ".", func(path string, _ fs.DirEntry, err error) error {
+	must(t, fs.WalkDir(os.DirFS(root), ".", func(path string, _ fs.DirEntry, err error) error {
 		if sort := filepath.Dir(path) + sortOf(path); err == nil && path != "." && !seen[sort] {
 			seen[sort] = true
 			paths = append(paths, filepath.FromSlash(path))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return paths
 }
 
@@ -122,9 +112,7 @@ func TestPipesInARepository(t *testing.T) {
 	root := t.TempDir()
 	d := dbkit.MustOpen(t, filepath.Join(root, "db"), nil)
 	defer dbkit.MustClose(t, d)
-	if _, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64}); err != nil {
-		t.Fatal(err)
-	}
+	need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	repository := filepath.Join(root, "backups")
 	s, err := backup.Folder(repository)
 	if err != nil {
@@ -143,19 +131,15 @@ func TestPipesInARepository(t *testing.T) {
 	}
 	for _, path := range paths {
 		away := filepath.Join(root, "away")
-		if err := errors.Join(os.Rename(path, away), syscall.Mkfifo(path, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Rename(path, away), syscall.Mkfifo(path, 0o644)))
 		for what, do := range map[string]func() error{
 			"backup": func() error { _, err := d.Backup(ctx, s, db.BackupOptions{}); return err },
 			"prune": func() error {
-				_,
-					err := backup.Prune(ctx, s, backup.PruneOptions{Keep: 1})
+				_, err := backup.Prune(ctx, s, backup.PruneOptions{Keep: 1})
 				return err
 			},
 			"verify": func() error {
-				_, err := backup.Verify(ctx, s, backup.VerifyOptions{},
-					nil)
+				_, err := backup.Verify(ctx, s, backup.VerifyOptions{}, nil)
 				return err
 			},
 			"restore": func() error {
@@ -170,8 +154,6 @@ func TestPipesInARepository(t *testing.T) {
 				t.Errorf("%s with a pipe for %s: %v", what, path, err)
 			}
 		}
-		if err := errors.Join(os.Remove(path), os.Rename(away, path)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Remove(path), os.Rename(away, path)))
 	}
 }

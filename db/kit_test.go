@@ -2,12 +2,16 @@ package db_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/google/go-cmp/cmp"
 )
 
 var ctx = context.Background()
@@ -41,6 +45,60 @@ func need2[A, B any](a A, b B, err error) func(t fataler) (A, B) {
 		t.Helper()
 		must(t, err)
 		return a, b
+	}
+}
+
+// errOf and third return the error of a call that returns something else, too.
+func errOf[T any](_ T, err error) error { return err }
+
+func third[A, B any](_ A, _ B, err error) error { return err }
+
+// failer is what tests and checks of random histories have in common.
+type failer interface {
+	Helper()
+	Errorf(string, ...any)
+}
+
+// fine is must for any goroutine: the test fails, and goes on.
+func fine(t failer, err error) {
+	t.Helper()
+	errorIs(t, err, nil)
+}
+
+// errorIs checks that an error is of a kind, or that there is none, and what it says.
+func errorIs(t failer, err, want error, says ...string) {
+	t.Helper()
+	errorsAre(t, want, map[string]error{"": err}, says...)
+}
+
+// errorsAre is errorIs of several calls.
+func errorsAre(t failer, want error, errs map[string]error, says ...string) {
+	t.Helper()
+	for what, err := range errs {
+		ok := errors.Is(err, want) && strings.Count(fmt.Sprint(err), "fddhdb: ") <= 1
+		for _, s := range says {
+			ok = ok && strings.Contains(fmt.Sprint(err), s)
+		}
+		if !ok {
+			t.Errorf("%s: %.1000v, want %v that says %q", what, err, want, says)
+		}
+	}
+}
+
+// holds checks how many items match a filter, which is all of them where none is given.
+func holds(t failer, c *db.Collection, want int, where ...any) {
+	t.Helper()
+	where = append(where, "")[:max(1, len(where))]
+	if n, err := c.Count(ctx, where[0].(string), where[1:]...); n != want || err != nil {
+		t.Errorf("%d items match %v, want %d, %v", n, where, want, err)
+	}
+}
+
+// equal compares what is wanted with what is there.
+func equal(t failer, want, got any, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -174,15 +174,11 @@ func TestLabelFreeSpaces(t *testing.T) {
 		}
 	}
 	check("after writes", c)
-	for what, err := range map[string]error{
-		"update":  dbkit.Second(c.Update(ctx, db.UpdateOptions{})),
-		"grow":    dbkit.Second(c.Update(ctx, db.UpdateOptions{GrowLabels: true})),
-		"restore": dbkit.Second(c.RestoreRevision(ctx, 0, 1)),
-	} {
-		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "without labels") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	errorsAre(t, db.ErrInvalid, map[string]error{
+		"update":  errOf(c.Update(ctx, db.UpdateOptions{})),
+		"grow":    errOf(c.Update(ctx, db.UpdateOptions{GrowLabels: true})),
+		"restore": errOf(c.RestoreRevision(ctx, 0, 1)),
+	}, "without labels")
 	r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true})
 	if err != nil || r.Space != 3 || r.Parent != 2 || r.Items != 399 {
 		t.Fatalf("%+v, %v", r, err)
@@ -220,9 +216,7 @@ func TestLabelFreeDrift(t *testing.T) {
 	t.Parallel()
 	items := embeddedItems(0, 1000, 32, 1)
 	d, c := openWith(t, vfs.NewMem(), embeddedSchema, items[:600])
-	if _, err := c.Drift(ctx); !errors.Is(err, db.ErrNoModel) {
-		t.Errorf("before the training: %v", err)
-	}
+	errorIs(t, errOf(c.Drift(ctx)), db.ErrNoModel)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 64}})
 	if drift, err := c.Drift(ctx); drift != nil || err != nil {
 		t.Errorf("without later items: %+v, %v", drift, err)
@@ -290,20 +284,15 @@ func TestLabelFreeTraining(t *testing.T) {
 		t.Errorf("anchors: %v", err)
 	}
 	_, empty := openWith(t, vfs.NewMem(), embeddedSchema, nil)
-	if _, err := empty.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}}); !errors.Is(
-		err, db.ErrInvalid) || !strings.Contains(err.Error(), "no items to learn from") {
-		t.Errorf("without items: %v", err)
-	}
+	errorIs(t, errOf(empty.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}})),
+		db.ErrInvalid, "no items to learn from")
 	apart := pairedItems(200)
 	for i, it := range apart {
 		delete(it.Vectors, []string{"image", "text"}[i%2])
 	}
 	_, unpaired := openWith(t, vfs.NewMem(), pairedSchema, apart)
-	if _, err := unpaired.Train(ctx,
-		db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ}}); !errors.Is(err,
-		fit.ErrUnpaired) || !strings.Contains(err.Error(), "Put items that have both") {
-		t.Errorf("items of one modality each: %v", err)
-	}
+	errorIs(t, errOf(unpaired.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ}})),
+		fit.ErrUnpaired, "Put items that have both")
 	// Where no item has one of the modalities, the rest is one space.
 	var images []*db.Item
 	for _, it := range pairedItems(200) {

@@ -49,9 +49,7 @@ func checkLabels(t testing.TB, c *db.Collection, items []*db.Item) {
 		t.Errorf("%d labels counted, %v", s.Labels, err)
 	}
 	for l, want := range count {
-		if n, err := c.Count(ctx, "label = ?", l); err != nil || n != want {
-			t.Errorf("%d items have %q, want %d, %v", n, l, want, err)
-		}
+		holds(t, c, want, "label = ?", l)
 	}
 	got := dbkit.AllItems(t, c)
 	for i, it := range got {
@@ -99,9 +97,7 @@ func TestRenameLabel(t *testing.T) {
 			t.Errorf("%q to %.9q: %v", wrong.from, wrong.to, err)
 		}
 	}
-	if err := before.RenameLabel(ctx, "class0", "x"); !errors.Is(err, db.ErrReadOnly) {
-		t.Errorf("in a snapshot: %v", err)
-	}
+	errorIs(t, before.RenameLabel(ctx, "class0", "x"), db.ErrReadOnly)
 	checkLabels(t, c, items)
 	mustRename(t, c, "class0", "zebra")
 	renamed(items, "class0", "zebra")
@@ -123,9 +119,7 @@ func TestRenameLabel(t *testing.T) {
 	need(c.Delete(ctx, "late"))(t)
 	items = items[:80]
 	checkLabels(t, c, items)
-	if err := c.RenameLabel(ctx, "class0", "x"); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("a label that no item has any more: %v", err)
-	}
+	errorIs(t, c.RenameLabel(ctx, "class0", "x"), db.ErrNotFound)
 	mustRename(t, c, "zebra", "class0")
 	renamed(items, "zebra", "class0")
 	dbkit.CheckSound(t, d, "renamed to and fro")
@@ -187,9 +181,7 @@ func inTurn(t *testing.T, d *db.DB, calls ...func()) {
 	committer := db.State(d).Committer
 	var all sync.WaitGroup
 	held, goOn := make(chan struct{}), make(chan struct{})
-	all.Go(func() {
-		_ = committer.Look(ctx, func() error { close(held); <-goOn; return nil })
-	})
+	all.Go(func() { _ = committer.Look(ctx, func() error { close(held); <-goOn; return nil }) })
 	defer all.Wait()
 	defer close(goOn) // also where a call fails, or the database could not be closed
 	<-held

@@ -19,14 +19,9 @@ func TestLimitsOfItems(t *testing.T) {
 	dbkit.LongTest(t)
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{
-		Modalities: []db.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: db.MaxDim, Sparse: true}},
-		Fields: []db.Field{{"text", db.String, false}, {"word", db.String, true}, {"n", db.Int, true},
-			{"x", db.Float, true}, {"b", db.Bool, false}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3},
+		{Name: "words", Dim: db.MaxDim, Sparse: true}}, Fields: []db.Field{{"text", db.String, false},
+		{"word", db.String, true}, {"n", db.Int, true}, {"x", db.Float, true}, {"b", db.Bool, false}}}))(t)
 	labels := func(n int) []string {
 		all := make([]string, n)
 		for i := range all {
@@ -69,8 +64,8 @@ func TestLimitsOfItems(t *testing.T) {
 			limit.edge = nil // 64 MiB
 		}
 		for way, put := range map[string]func(*db.Item) error{
-			"put":   func(it *db.Item) error { return dbkit.Second(c.Put(ctx, it)) },
-			"merge": func(it *db.Item) error { return dbkit.Second(c.Merge(ctx, it)) },
+			"put":   func(it *db.Item) error { return errOf(c.Put(ctx, it)) },
+			"merge": func(it *db.Item) error { return errOf(c.Merge(ctx, it)) },
 			"bulk": func(it *db.Item) error {
 				b := d.NewBatch()
 				for i := range bulkItems {
@@ -102,14 +97,10 @@ func TestLimitsOfItems(t *testing.T) {
 		}
 	}
 	long := text(db.MaxKeyBytes + 1)
-	for way, err := range map[string]error{
-		"delete":   dbkit.Second(c.Delete(ctx, long)),
+	errorsAre(t, db.ErrInvalid, map[string]error{
+		"delete":   errOf(c.Delete(ctx, long)),
 		"register": d.NewBatch().RegisterLabels(c, []string{text(db.MaxLabelBytes + 1)}),
-	} {
-		if !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("%s: %.200v", way, err)
-		}
-	}
+	})
 }
 
 // A batch that can never be stored does not grow.
@@ -118,10 +109,7 @@ func TestBatchEndsAtTheLimit(t *testing.T) {
 	b := d.NewBatch()
 	db.HoldBytes(b, db.MaxBulkBytes)
 	for range 2 {
-		if err := b.Put(c, &db.Item{Code: []byte{1, 2}}); !errors.Is(err, db.ErrInvalid) ||
-			!strings.Contains(err.Error(), "split it") {
-			t.Error(err)
-		}
+		errorIs(t, b.Put(c, &db.Item{Code: []byte{1, 2}}), db.ErrInvalid, "split it")
 	}
 	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) || b.Len() != 0 {
 		t.Errorf("%d changes, %v", b.Len(), err)
@@ -131,16 +119,11 @@ func TestBatchEndsAtTheLimit(t *testing.T) {
 func TestLimitsOfBatches(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 	for _, items := range []int{3, bulkItems} {
 		b := d.NewBatch()
 		for range items {
-			if err := b.Put(c, &db.Item{Code: []byte{1}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Put(c, &db.Item{Code: []byte{1}}))
 		}
 		limit := db.MaxBulkBytes
 		if items < bulkItems {
@@ -183,7 +166,7 @@ func TestLimitsOfSchemas(t *testing.T) {
 	i := 0
 	create := func(s db.Schema) error {
 		i++
-		return dbkit.Second(d.CreateCollection(ctx, fmt.Sprint("c", i), s))
+		return errOf(d.CreateCollection(ctx, fmt.Sprint("c", i), s))
 	}
 	for what, limit := range map[string]struct{ edge, beyond db.Schema }{
 		"modalities":       {modalities(db.MaxModalities), modalities(db.MaxModalities + 1)},
@@ -222,12 +205,10 @@ func TestLimitsOfSchemas(t *testing.T) {
 	}
 	for _, n := range []string{"", name(db.MaxNameBytes + 1), "a b", "\xff", "1a", "a/b", "..",
 		name(1 << 20)} {
-		if err := dbkit.Second(d.CreateCollection(ctx, n, db.Schema{Bits: 8})); !errors.Is(err,
+		if err := errOf(d.CreateCollection(ctx, n, db.Schema{Bits: 8})); !errors.Is(err,
 			db.ErrInvalid) || len(err.Error()) > 1<<10 {
 			t.Errorf("collection %.40q: %.200v", n, err)
 		}
 	}
-	if err := dbkit.Second(d.CreateCollection(ctx, name(db.MaxNameBytes), db.Schema{Bits: 8})); err != nil {
-		t.Error(err)
-	}
+	fine(t, errOf(d.CreateCollection(ctx, name(db.MaxNameBytes), db.Schema{Bits: 8})))
 }

@@ -108,9 +108,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 		for i := range 4 {
 			writers.Go(func() {
 				key := fmt.Sprint("new", i)
-				if _, err := c.Put(ctx, &db.Item{Key: key, Code: code}); err != nil {
-					t.Error(err)
-				}
+				fine(t, errOf(c.Put(ctx, &db.Item{Key: key, Code: code})))
 				if n, err := c.Delete(ctx, key); n != 1 || err != nil {
 					t.Error(n, err)
 				}
@@ -124,9 +122,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 			(st.IndexBytes > 200_000) != (budget == 0) {
 			t.Errorf("%+v, %v", st, err)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		fine(t, s.Close())
 		dbkit.MustClose(t, d)
 	}
 }
@@ -176,25 +172,19 @@ func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
 	c := dbkit.MustCollection(t, d, "main")
 	cctx, cancel := context.WithCancel(ctx)
 	waiting := make(chan error)
-	go func() { waiting <- dbkit.Second(c.Put(cctx, &db.Item{Key: "late", Code: codeAt(1)})) }()
-	go func() { waiting <- dbkit.Second(c.Put(ctx, &db.Item{Key: "patient", Code: codeAt(1)})) }()
+	go func() { waiting <- errOf(c.Put(cctx, &db.Item{Key: "late", Code: codeAt(1)})) }()
+	go func() { waiting <- errOf(c.Put(ctx, &db.Item{Key: "patient", Code: codeAt(1)})) }()
 	cancel()
-	if err := <-waiting; !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	errorIs(t, <-waiting, context.Canceled)
 	if n, err := c.Count(t.Context(), ""); n != tooManyToLoadAtOnce-2 || err != nil { // readers do not wait
 		t.Error(n, err)
 	}
 	b.goOn <- nil
-	if err := <-waiting; err != nil {
-		t.Error(err)
-	}
+	fine(t, <-waiting)
 	if it, err := c.Get(ctx, "patient"); err != nil || it.CodeFrom != "given" {
 		t.Errorf("%v, %v", it, err)
 	}
-	if _, err := c.Get(ctx, "late"); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("the cancelled one: %v", err)
-	}
+	errorIs(t, errOf(c.Get(ctx, "late")), db.ErrNotFound)
 	dbkit.MustClose(t, d)
 }
 
@@ -203,7 +193,7 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	d, b := openLoading(t)
 	c := dbkit.MustCollection(t, d, "main")
 	waiting, closed := make(chan error), make(chan error)
-	go func() { waiting <- dbkit.Second(c.Put(ctx, &db.Item{Key: "late", Code: codeAt(1)})) }()
+	go func() { waiting <- errOf(c.Put(ctx, &db.Item{Key: "late", Code: codeAt(1)})) }()
 	go func() { waiting <- d.Compact(ctx) }()
 	for db.State(d).Guard.Calls() < 2 {
 		runtime.Gosched()
@@ -217,13 +207,9 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	}
 	b.goOn <- nil
 	for range 2 {
-		if err := <-waiting; !errors.Is(err, db.ErrClosed) {
-			t.Errorf("who waited for the codes: %v", err)
-		}
+		errorIs(t, <-waiting, db.ErrClosed)
 	}
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	fine(t, <-closed)
 }
 
 // Where the codes cannot be loaded, writers hear why, and readers go on.
@@ -233,8 +219,8 @@ func TestCodesThatCannotBeLoaded(t *testing.T) {
 	c := dbkit.MustCollection(t, d, "main")
 	b.goOn <- dbkit.ErrInjected
 	for what, err := range map[string]error{
-		"put":     dbkit.Second(c.Put(ctx, &db.Item{Key: "late", Code: codeAt(1)})),
-		"delete":  dbkit.Second(c.Delete(ctx, "k7")),
+		"put":     errOf(c.Put(ctx, &db.Item{Key: "late", Code: codeAt(1)})),
+		"delete":  errOf(c.Delete(ctx, "k7")),
 		"compact": d.Compact(ctx),
 	} {
 		if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt) {
@@ -246,9 +232,7 @@ func TestCodesThatCannotBeLoaded(t *testing.T) {
 	if it, err := c.Get(ctx, "k500"); err != nil || !bytes.Equal(it.Code, code) {
 		t.Errorf("%v, %v", it, err)
 	}
-	if _, err := d.CreateCollection(ctx, "other", db.Schema{Bits: 8}); err != nil {
-		t.Error(err)
-	}
+	fine(t, errOf(d.CreateCollection(ctx, "other", db.Schema{Bits: 8})))
 	dbkit.MustClose(t, d)
 }
 
@@ -270,43 +254,33 @@ func TestDamagedIndexIsReported(t *testing.T) {
 		"a posting names a huge number": {codec.KindSubstring, func(d *db.DB, key []byte) error {
 			return db.State(d).Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
 		}, false},
-		"a posting is garbage": {codec.KindSubstring,
-			func(d *db.DB, key []byte) error {
-				return db.State(d).Engine.DB.Set(key, []byte("garbage"),
-					nil)
-			}, false},
+		"a posting is garbage": {codec.KindSubstring, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
+		}, false},
 		"a posting is empty": {codec.KindSubstring,
 			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, nil, nil) }, false},
 		"a block of codes is missing": {codec.KindCodes,
 			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
-		"a block of codes is garbage": {codec.KindCodes,
-			func(d *db.DB, key []byte) error {
-				return db.State(d).Engine.DB.Set(key, []byte("garbage"),
-					nil)
-			}, true},
+		"a block of codes is garbage": {codec.KindCodes, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
+		}, true},
 		"a block of codes is narrow": {codec.KindCodes,
 			func(d *db.DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
-		"rows of a code are garbage": {codec.KindCodeRows,
-			func(d *db.DB, key []byte) error {
-				return db.State(d).Engine.DB.Set(key, []byte("garbage"),
-					nil)
-			}, true},
+		"rows of a code are garbage": {codec.KindCodeRows, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
+		}, true},
 		"rows of a code are missing": {codec.KindCodeRows,
 			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
 		"rows of a code have no item": {codec.KindCodeRows,
 			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, strange, nil) }, true},
 		"keys of rows are missing": {codec.KindRowKeys,
 			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, false},
-		"keys of rows are garbage": {codec.KindRowKeys,
-			func(d *db.DB, key []byte) error {
-				return db.State(d).Engine.DB.Set(key, []byte("garbage"),
-					nil)
-			}, false},
-		"a block of row codes is garbage": {codec.KindRowCodes,
-			func(d *db.DB, key []byte) error {
-				return db.State(d).Engine.DB.Set(key, []byte("garbage"),
-					nil)
-			}, false},
+		"keys of rows are garbage": {codec.KindRowKeys, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
+		}, false},
+		"a block of row codes is garbage": {codec.KindRowCodes, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := vfs.NewMem()
@@ -374,17 +348,17 @@ func damagedUses(c *db.Collection) map[string]error {
 	for _, plan := range dbkit.AllPlans {
 		q := db.Query{Code: []byte{3}, Plan: plan, K: 100}
 		name := plan.String() + " "
-		out[name+"search"] = dbkit.Second(c.Search(ctx, q))
+		out[name+"search"] = errOf(c.Search(ctx, q))
 		_, _, out[name+"explain"] = c.Explain(ctx, q, 2)
 		r, err := c.SearchRadius(ctx, q, 8)
 		if out[name+"radius"] = err; err == nil {
 			_, out[name+"hits"] = dbkit.Collect(r.Hits(ctx))
-			out[name+"first"] = dbkit.Second(r.First(ctx, 100))
+			out[name+"first"] = errOf(r.First(ctx, 100))
 			r.Close()
 		}
 	}
-	out["by key"] = dbkit.Second(c.Search(ctx, db.Query{Key: "k3"}))
-	out["get"] = dbkit.Second(c.Get(ctx, "k3"))
+	out["by key"] = errOf(c.Search(ctx, db.Query{Key: "k3"}))
+	out["get"] = errOf(c.Get(ctx, "k3"))
 	return out
 }
 
@@ -398,14 +372,8 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 	defer snap.Close()
 	c := need(snap.Collection("main"))(t)
 	for what, write := range map[string]func() error{
-		"put": func() error {
-			return dbkit.Second(
-				c.Put(ctx, &db.Item{Key: "b", Code: []byte{1, 2}}))
-		},
-		"merge": func() error {
-			return dbkit.Second(
-				c.Merge(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}))
-		},
+		"put":         func() error { return errOf(c.Put(ctx, &db.Item{Key: "b", Code: []byte{1, 2}})) },
+		"merge":       func() error { return errOf(c.Merge(ctx, &db.Item{Key: "a", Code: []byte{1, 2}})) },
 		"delete":      func() error { _, err := c.Delete(ctx, "a"); return err },
 		"deleteWhere": func() error { _, err := c.DeleteWhere(ctx, "NOT label = ''"); return err },
 		"train":       func() error { _, err := c.Train(ctx, db.TrainOptions{}); return err },
@@ -414,9 +382,7 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if n, err := live.Count(t.Context(), ""); n != 1 || err != nil {
-		t.Errorf("%d items, %v", n, err)
-	}
+	holds(t, live, 1)
 }
 
 // Deleting by an expression right after opening waits for the codes.
@@ -441,9 +407,7 @@ func TestDeleteWhereRightAfterOpening(t *testing.T) {
 	if n, err := c.DeleteWhere(ctx, "label = 'rare'"); n != 11 || err != nil {
 		t.Fatalf("%d deleted, %v", n, err)
 	}
-	if n, err := c.Count(t.Context(), ""); n != state.LoadAtOnce+39 || err != nil {
-		t.Errorf("%d items, %v", n, err)
-	}
+	holds(t, c, state.LoadAtOnce+39)
 }
 
 // A batch that begins with thousands of labels keeps the codes of its items.

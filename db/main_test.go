@@ -19,7 +19,8 @@ var leftByPebble = []goleak.Option{
 	goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"),
 	goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2.Open"),
 	goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2.(*cleanupManager).mainLoop"),
-	goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2/internal/genericcache.(*shard[...]).releaseLoop"),
+	goleak.IgnoreAnyFunction(
+		"github.com/cockroachdb/pebble/v2/internal/genericcache.(*shard[...]).releaseLoop"),
 }
 
 // leftWhereGivenUp is the goroutine of the log of a store that Pebble has not finished to open

@@ -50,9 +50,7 @@ func wantMarks(t testing.TB, what string, d *db.DB, want map[string]string) {
 func TestMarks(t *testing.T) {
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
-	if _, err := d.Mark("position"); !errors.Is(err, db.ErrNotFound) {
-		t.Error(err)
-	}
+	errorIs(t, errOf(d.Mark("position")), db.ErrNotFound)
 	putMarks(t, d, "position", "1") // before there is any collection
 	dbkit.CheckSound(t, d, "with a mark alone")
 	c := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
@@ -75,18 +73,14 @@ func TestMarks(t *testing.T) {
 	if was, err := snap.Mark("position"); err != nil || string(was) != "1" {
 		t.Errorf("in the snapshot: %q, %v", was, err)
 	}
-	if _, err := snap.Mark("other"); !errors.Is(err, db.ErrNotFound) {
-		t.Error(err)
-	}
+	errorIs(t, errOf(snap.Mark("other")), db.ErrNotFound)
 
 	// A batch that is refused leaves its marks out, too.
 	b = d.NewBatch()
 	b.Expect(c, "a", nil)
 	b.Put(c, &db.Item{Key: "b", Code: []byte{1, 2}})
 	b.Mark("position", []byte("3"))
-	if err := b.Commit(ctx); !errors.Is(err, db.ErrConflict) {
-		t.Error(err)
-	}
+	errorIs(t, b.Commit(ctx), db.ErrConflict)
 	wantMarks(t, "refused", d, map[string]string{"position": "2", "other": "x"})
 	putMarks(t, d, "other", "", "never", "")
 	wantMarks(t, "taken away", d, map[string]string{"position": "2"})
@@ -111,15 +105,13 @@ func TestMarks(t *testing.T) {
 		break
 	}
 	dbkit.CheckSound(t, d, "with marks")
-	if err := snap.Close(); err != nil || !errors.Is(dbkit.Second(snap.Mark("position")), db.ErrClosed) {
+	if err := snap.Close(); err != nil || !errors.Is(errOf(snap.Mark("position")), db.ErrClosed) {
 		t.Error(err)
 	}
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
 	wantMarks(t, "opened again", d, want)
-	if err := d.NewBatch().Mark("position", []byte("6")); !errors.Is(err, db.ErrReadOnly) {
-		t.Error(err)
-	}
+	errorIs(t, d.NewBatch().Mark("position", []byte("6")), db.ErrReadOnly)
 	dbkit.MustClose(t, d)
 }
 
@@ -135,9 +127,7 @@ func TestMarksThatCannotBe(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	if err := d.NewBatch().Mark("n", make([]byte, db.MaxMarkBytes+1)); !errors.Is(err, db.ErrInvalid) {
-		t.Error(err)
-	}
+	errorIs(t, d.NewBatch().Mark("n", make([]byte, db.MaxMarkBytes+1)), db.ErrInvalid)
 	b := d.NewBatch()
 	var err error
 	n := 0
@@ -149,9 +139,7 @@ func TestMarksThatCannotBe(t *testing.T) {
 	}
 	b = d.NewBatch()
 	b.Mark(strings.Repeat("n", 256), make([]byte, db.MaxMarkBytes))
-	if err := b.Commit(ctx); err != nil {
-		t.Error(err)
-	}
+	fine(t, b.Commit(ctx))
 	if v, err := d.Mark(strings.Repeat("n", 256)); err != nil || len(v) != db.MaxMarkBytes {
 		t.Error(len(v), err)
 	}

@@ -180,9 +180,7 @@ func TestImportedModelsLearn(t *testing.T) {
 func TestImportModelRefuses(t *testing.T) {
 	items := modelItems(60, 6)
 	_, from := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items)
-	if err := from.ExportModel(ctx, new(bytes.Buffer)); !errors.Is(err, db.ErrNoModel) {
-		t.Errorf("nothing is trained: %v", err)
-	}
+	errorIs(t, from.ExportModel(ctx, new(bytes.Buffer)), db.ErrNoModel)
 	dbkit.MustTrain(t, from, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	file := exported(t, from)
 	flipped, newer := bytes.Clone(file), bytes.Clone(file)
@@ -447,10 +445,7 @@ func TestImportRevisionRefuses(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	must(t, take(to, after, db.ImportRevisionOptions{}))
-	if err := take(to, before, db.ImportRevisionOptions{}); !errors.Is(err, db.ErrInvalid) ||
-		!strings.Contains(err.Error(), "labels") {
-		t.Errorf("one that lacks a label that has grown: %v", err)
-	}
+	errorIs(t, take(to, before, db.ImportRevisionOptions{}), db.ErrInvalid, "labels")
 	dbkit.CheckSound(t, d, "refused")
 }
 
@@ -490,12 +485,8 @@ func TestQueryByARevision(t *testing.T) {
 	if next := search(q); fmt.Sprint(next.Hits) != fmt.Sprint(search(all).Hits[20:]) {
 		t.Error("the cursor does not go on")
 	}
-	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) {
-		t.Error("a cursor of another revision:", err)
-	}
+	errorIs(t, errOf(c.Search(ctx, q)), db.ErrInvalid)
 	for _, none := range []uint32{5, 1<<32 - 1} {
-		if _, err := c.InSpace(db.ActiveSpace, none); !errors.Is(err, db.ErrNotFound) {
-			t.Error(err)
-		}
+		errorIs(t, errOf(c.InSpace(db.ActiveSpace, none)), db.ErrNotFound)
 	}
 }

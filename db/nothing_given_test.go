@@ -22,10 +22,7 @@ import (
 // It does not panic.
 func TestMethodsThatAreGivenNothing(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	for _, closed := range []bool{false, true} {
 		for _, make := range []func() (any, error){
 			func() (any, error) { return d, nil },
@@ -60,10 +57,7 @@ func TestFunctionsThatAreGivenNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d := dbkit.MustOpen(t, "db", nil)
 	dbkit.MustClose(t, d)
-	folder, err := backup.Folder("backups")
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := need(backup.Folder("backups"))(t)
 	for name, f := range map[string]any{
 		"Open": db.Open, "Restore": db.Restore, "Repair": db.Repair, "VerifyFolder": db.VerifyFolder,
 		"ParseRerank": db.ParseRerank, "ParseTeacher": db.ParseTeacher, "LatencyBound": event.LatencyBound,

@@ -90,21 +90,15 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 
 func TestMustExistCreatesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	if _, err := db.Open(dir, &db.Options{MustExist: true}); !errors.Is(err, db.ErrNotDatabase) {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder is there: %v", err)
-	}
+	errorIs(t, errOf(db.Open(dir, &db.Options{MustExist: true})), db.ErrNotDatabase)
+	errorIs(t, errOf(os.Stat(dir)), os.ErrNotExist)
 }
 
 func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, store.CreatingName), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, store.CreatingName, "half"), nil, 0o644))
-	if _, err := db.Open(dir, &db.Options{MustExist: true}); !errors.Is(err, db.ErrNotDatabase) {
-		t.Fatal(err)
-	}
+	errorIs(t, errOf(db.Open(dir, &db.Options{MustExist: true})), db.ErrNotDatabase)
 	d := dbkit.MustOpen(t, dir, nil)
 	dbkit.MustClose(t, d)
 	if got := listing(t, dir); !slices.Equal(got, []string{store.CommitsName, store.MarkerName,
@@ -132,9 +126,7 @@ func TestLostMarkerIsWrittenAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); n != 20 || err != nil {
-			t.Errorf("%d items, %v", n, err)
-		}
+		holds(t, dbkit.MustCollection(t, d, "main"), 20)
 		dbkit.MustClose(t, d)
 	}
 	dbkit.MustClose(t, dbkit.MustOpen(t, dir, &db.Options{MustExist: true}))
@@ -145,9 +137,7 @@ func TestFolderOfOthersNamedStoreStays(t *testing.T) {
 	thesis := filepath.Join(dir, store.StoreName, "thesis.tex")
 	must(t, os.Mkdir(filepath.Dir(thesis), 0o755))
 	must(t, os.WriteFile(thesis, []byte("x"), 0o644))
-	if _, err := db.Open(dir, nil); !errors.Is(err, db.ErrNotDatabase) {
-		t.Error(err)
-	}
+	errorIs(t, errOf(db.Open(dir, nil)), db.ErrNotDatabase)
 	if got := listing(t, filepath.Dir(thesis)); !slices.Equal(got, []string{"thesis.tex"}) {
 		t.Errorf("the folder holds %v", got)
 	}
@@ -180,9 +170,7 @@ func TestLockThatCannotBeTakenIsNotHeld(t *testing.T) {
 func TestSecondOpenIsLocked(t *testing.T) {
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
-	if _, err := db.Open(dir, nil); !errors.Is(err, db.ErrLocked) {
-		t.Errorf("in this process: %v", err)
-	}
+	errorIs(t, errOf(db.Open(dir, nil)), db.ErrLocked)
 	// The test runs itself as the other process.
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOtherProcess$", "-test.v")
 	cmd.Env = append(os.Environ(), "FDDHDB_TEST_DIR="+dir)
@@ -212,26 +200,22 @@ func TestClosedDatabase(t *testing.T) {
 		items = err
 	}
 	b := d.NewBatch()
-	for what, err := range map[string]error{
+	errorsAre(t, db.ErrClosed, map[string]error{
 		"Close":            d.Close(),
-		"Put":              dbkit.Second(c.Put(ctx, &db.Item{Key: "x"})),
+		"Put":              errOf(c.Put(ctx, &db.Item{Key: "x"})),
 		"Batch.Put":        b.Put(c, &db.Item{Key: "x"}),
 		"Commit":           d.NewBatch().Commit(ctx),
 		"Items":            items,
-		"CreateCollection": dbkit.Second(d.CreateCollection(ctx, "other", dbkit.PairsSchema)),
-		"Collection":       dbkit.Second(d.Collection("main")),
-		"Collections":      dbkit.Second(d.Collections()),
-		"Get":              dbkit.Second(c.Get(ctx, "k0")),
-		"Count":            dbkit.Second(c.Count(t.Context(), "")),
-		"Search":           dbkit.Second(c.Search(ctx, db.Query{Code: []byte{0}})),
-		"Train":            dbkit.Second(c.Train(ctx, db.TrainOptions{})),
-		"Stats":            dbkit.Second(d.Stats()),
-		"Delete":           dbkit.Second(c.Delete(ctx, "k0")),
-	} {
-		if !errors.Is(err, db.ErrClosed) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+		"CreateCollection": errOf(d.CreateCollection(ctx, "other", dbkit.PairsSchema)),
+		"Collection":       errOf(d.Collection("main")),
+		"Collections":      errOf(d.Collections()),
+		"Get":              errOf(c.Get(ctx, "k0")),
+		"Count":            errOf(c.Count(t.Context(), "")),
+		"Search":           errOf(c.Search(ctx, db.Query{Code: []byte{0}})),
+		"Train":            errOf(c.Train(ctx, db.TrainOptions{})),
+		"Stats":            errOf(d.Stats()),
+		"Delete":           errOf(c.Delete(ctx, "k0")),
+	})
 }
 
 // Pebble reports a failed write of its log by ending the process. Ours refuses
@@ -252,34 +236,24 @@ func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 	broken.Store(true)
 	for range 2 {
-		if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.Is(err, db.ErrFailed) {
-			t.Fatalf("put on a broken disk: %v", err)
-		}
+		errorIs(t, errOf(c.Put(ctx, &db.Item{Key: "late"})), db.ErrFailed)
 	}
-	if _, err := c.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrFailed) {
-		t.Errorf("train on a broken disk: %v", err)
-	}
+	errorIs(t, errOf(c.Train(ctx, db.TrainOptions{})), db.ErrFailed)
 	if it, err := c.Get(ctx, "k7"); err != nil || it.Labels[0] != items[7].Labels[0] {
 		t.Errorf("get: %v, %v", it, err)
 	}
 	if r, err := c.Search(ctx, db.Query{Key: "k7"}); err != nil || len(r.Hits) != 10 {
 		t.Errorf("search: %v, %v", r, err)
 	}
-	if err := d.Close(); !errors.Is(err, db.ErrFailed) || strings.Count(err.Error(), "fddhdb:") != 1 {
-		t.Errorf("close: %v", err)
-	}
+	errorIs(t, d.Close(), db.ErrFailed, "fddhdb: ")
 	broken.Store(false)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")
 	for _, it := range items {
-		if _, err := c.Get(ctx, it.Key); err != nil {
-			t.Errorf("after reopening: %v", err)
-		}
+		fine(t, errOf(c.Get(ctx, it.Key)))
 	}
-	if _, err := c.Put(ctx, &db.Item{Key: "later"}); err != nil {
-		t.Error(err)
-	}
+	fine(t, errOf(c.Put(ctx, &db.Item{Key: "later"})))
 }
 
 func TestTrainRefuses(t *testing.T) {
@@ -292,10 +266,8 @@ func TestTrainRefuses(t *testing.T) {
 	}{
 		"no items": {func(items []*db.Item) { clear(items) },
 			db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ}}, fit.ErrNoItems},
-		"no labels": {func(items []*db.Item) { relabel(items) }, db.TrainOptions{},
-			model.ErrNoLabels},
-		"one class": {func(items []*db.Item) { relabel(items, "cat") }, db.TrainOptions{},
-			model.ErrOneClass},
+		"no labels": {func(items []*db.Item) { relabel(items) }, db.TrainOptions{}, model.ErrNoLabels},
+		"one class": {func(items []*db.Item) { relabel(items, "cat") }, db.TrainOptions{}, model.ErrOneClass},
 		"more than bits": {func(items []*db.Item) { many(items) },
 			db.TrainOptions{Options: fit.Options{Bits: 8}}, nil},
 		"too many anchors": {nil, db.TrainOptions{Options: fit.Options{Anchors: 7}}, nil},
@@ -335,9 +307,7 @@ func TestTrainRefuses(t *testing.T) {
 		})
 	}
 	_, codes := dbkit.OpenCodes(t)
-	if _, err := codes.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("codes-only: %v", err)
-	}
+	errorIs(t, errOf(codes.Train(ctx, db.TrainOptions{})), db.ErrInvalid)
 }
 
 func relabel(items []*db.Item, labels ...string) {
@@ -446,16 +416,14 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 	dbkit.MustClose(t, d)
 	for what, broken := range map[string]func(errorfs.Op) bool{
 		"no table can be created": func(op errorfs.Op) bool {
-			return op.Kind == errorfs.OpCreate &&
-				sortOf(op.Path) == ".sst"
+			return op.Kind == errorfs.OpCreate && sortOf(op.Path) == ".sst"
 		},
 		"no table can be synced": func(op errorfs.Op) bool {
 			return op.Kind >= errorfs.OpFileSync && op.Kind <= errorfs.OpFileSyncTo &&
 				sortOf(op.Path) == ".sst"
 		},
 		"no table can be read": func(op errorfs.Op) bool {
-			return op.Kind == errorfs.OpFileReadAt &&
-				sortOf(op.Path) == ".sst"
+			return op.Kind == errorfs.OpFileReadAt && sortOf(op.Path) == ".sst"
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -486,10 +454,7 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 			on.Store(false)
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 			defer dbkit.MustClose(t, d)
-			if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); err != nil ||
-				n != bulkItems+61 {
-				t.Errorf("%d items, %v", n, err)
-			}
+			holds(t, dbkit.MustCollection(t, d, "main"), bulkItems+61)
 			checkSpaces(t, d)
 		})
 	}

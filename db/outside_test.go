@@ -77,16 +77,12 @@ func TestNothingIsMadeInADatabase(t *testing.T) {
 					if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("%s in %s has made it: %v", what, place, err)
 					}
-					if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.MkdirAll(filepath.Dir(to), 0o755))
 				}
 			}
 		}
 	}
-	if err := verbs["checkpoint"](filepath.Join(root, "outside")); err != nil {
-		t.Error(err)
-	}
+	fine(t, verbs["checkpoint"](filepath.Join(root, "outside")))
 	dbkit.MustClose(t, d)
 	dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
 }
@@ -98,19 +94,14 @@ func TestNothingIsMadeInADatabaseInMemory(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	repo := newMemStore()
 	mustBackup(t, d, repo, db.BackupOptions{})
-	for what, err := range map[string]error{
+	errorsAre(t, db.ErrInvalid, map[string]error{
 		"checkpoint": d.Checkpoint(ctx, "in.db/checkpoints/new", db.CheckpointOptions{}),
 		"restore": func() error {
-			_, err := db.Restore(ctx, repo, "in.db/a/new", opts,
-				db.RestoreOptions{})
+			_, err := db.Restore(ctx, repo, "in.db/a/new", opts, db.RestoreOptions{})
 			return err
 		}(),
 		"open": func() error { _, err := db.Open("in.db/ingest/new", opts); return err }(),
-	} {
-		if !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	})
 }
 
 // Nor is anything made where a link leads into a database, whose opening would empty it.
@@ -121,9 +112,7 @@ func TestNothingIsMadeBehindALinkIntoADatabase(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	repo := newMemStore()
 	mustBackup(t, d, repo, db.BackupOptions{})
-	if err := os.MkdirAll(filepath.Join(dir, "checkpoints"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, "checkpoints"), 0o777))
 	if err := os.Symlink(filepath.Join(dir, "checkpoints"), link); err != nil {
 		t.Skip("no links:", err)
 	}

@@ -28,10 +28,7 @@ func openTrained(t *testing.T) (d *db.DB, c *db.Collection, dir string) {
 	dir = t.TempDir()
 	d = dbkit.MustOpen(t, dir, nil)
 	t.Cleanup(func() { _ = d.Close() })
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(300, synth.Config{Classes: 4, Seed: 1}))
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	return d, c, dir
@@ -40,10 +37,7 @@ func openTrained(t *testing.T) (d *db.DB, c *db.Collection, dir string) {
 // mustRuns returns what is near an item.
 func mustRuns(t *testing.T, c *db.Collection) *db.Runs {
 	t.Helper()
-	runs, err := c.SearchRadius(ctx, db.Query{Key: "k1"}, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := need(c.SearchRadius(ctx, db.Query{Key: "k1"}, 16))(t)
 	return runs
 }
 
@@ -75,10 +69,7 @@ func TestNilContext(t *testing.T) {
 	t.Parallel()
 	d, c, _ := openTrained(t)
 	out := t.TempDir()
-	folder, err := backup.Folder(filepath.Join(out, "backups"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := need(backup.Folder(filepath.Join(out, "backups")))(t)
 	b := d.NewBatch()
 	b.Put(c, &db.Item{Key: "new"})
 	putMarks(t, d, "position", "1") // that iterations have something to yield
@@ -92,8 +83,7 @@ func TestNilContext(t *testing.T) {
 		reflect.TypeFor[db.TrainOptions](): dbkit.TinyTraining(2),
 		reflect.TypeFor[db.Evaluation](): db.Evaluation{
 			Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}},
-		reflect.TypeFor[db.Alteration](): db.Alteration{
-			AddFields: []db.Field{{Name: "more", Type: db.Int}}},
+		reflect.TypeFor[db.Alteration](): db.Alteration{AddFields: []db.Field{{Name: "more", Type: db.Int}}},
 	}
 	strings := map[string]string{
 		"Has": "k1", "Get": "k1", "Count": "year = 1", "DeleteWhere": "year = 1", "DropCollection": "main",
@@ -149,29 +139,17 @@ func methods(v reflect.Value) map[string]reflect.Value {
 func TestNilContextOfAFolder(t *testing.T) {
 	t.Parallel()
 	d, _, dir := openTrained(t)
-	folder, err := backup.Folder(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Backup(ctx, folder, db.BackupOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	folder := need(backup.Folder(t.TempDir()))(t)
+	need(d.Backup(ctx, folder, db.BackupOptions{}))(t)
 	copied := filepath.Join(t.TempDir(), "copy")
 	dbkit.MustClose(t, d)
 	var none context.Context
 	for name, f := range map[string]func() error{
 		"VerifyFolder": func() error {
-			return dbkit.Second(
-				db.VerifyFolder(none, dir, nil, db.VerifyOptions{}, nil))
+			return errOf(db.VerifyFolder(none, dir, nil, db.VerifyOptions{}, nil))
 		},
-		"Repair": func() error {
-			return dbkit.Second(
-				db.Repair(none, dir, nil, db.RepairOptions{}, nil))
-		},
-		"Restore": func() error {
-			return dbkit.Second(
-				db.Restore(none, folder, copied, nil, db.RestoreOptions{}))
-		},
+		"Repair":  func() error { return errOf(db.Repair(none, dir, nil, db.RepairOptions{}, nil)) },
+		"Restore": func() error { return errOf(db.Restore(none, folder, copied, nil, db.RestoreOptions{})) },
 	} {
 		var err error
 		if recovered(func() { err = f() }) == nil && err == nil {
@@ -179,9 +157,7 @@ func TestNilContextOfAFolder(t *testing.T) {
 		}
 		dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
 	}
-	if _, err := db.Restore(ctx, folder, copied, nil, db.RestoreOptions{}); err != nil {
-		t.Error(err)
-	}
+	fine(t, errOf(db.Restore(ctx, folder, copied, nil, db.RestoreOptions{})))
 }
 
 // A panic of a progress callback comes to the caller, whatever goroutine called back. What the
@@ -204,17 +180,17 @@ func TestPanicOfAProgress(t *testing.T) {
 		{"Train", false, func(p event.Progress) error {
 			opt := dbkit.TinyTraining(2)
 			opt.Progress = p
-			return dbkit.Second(c.Train(ctx, opt))
+			return errOf(c.Train(ctx, opt))
 		}},
 		{"Reindex", false, func(p event.Progress) error {
-			return dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Progress: p}))
+			return errOf(c.Reindex(ctx, db.ReindexOptions{Progress: p}))
 		}},
 		{"Update", false, func(p event.Progress) error {
 			putAll(t, c, dbkit.Pairs(30, synth.Config{Classes: 4, Seed: 3}))
-			return dbkit.Second(c.Update(ctx, db.UpdateOptions{Progress: p}))
+			return errOf(c.Update(ctx, db.UpdateOptions{Progress: p}))
 		}},
 		{"Verify", false, func(p event.Progress) error {
-			return dbkit.Second(d.Verify(ctx, db.VerifyOptions{Progress: p}, nil))
+			return errOf(d.Verify(ctx, db.VerifyOptions{Progress: p}, nil))
 		}},
 		{"Checkpoint", false, func(p event.Progress) error {
 			copies++
@@ -222,21 +198,21 @@ func TestPanicOfAProgress(t *testing.T) {
 				db.CheckpointOptions{IndexOnly: true, Progress: p})
 		}},
 		{"Backup", false, func(p event.Progress) error {
-			return dbkit.Second(d.Backup(ctx, folder, db.BackupOptions{Progress: p}))
+			return errOf(d.Backup(ctx, folder, db.BackupOptions{Progress: p}))
 		}},
 		{"backup.Verify", false, func(p event.Progress) error {
-			return dbkit.Second(backup.Verify(ctx, folder, backup.VerifyOptions{Progress: p}, nil))
+			return errOf(backup.Verify(ctx, folder, backup.VerifyOptions{Progress: p}, nil))
 		}},
 		{"Restore", true, func(p event.Progress) error {
 			copies++
-			return dbkit.Second(db.Restore(ctx, folder, filepath.Join(out, fmt.Sprint("copy", copies)), nil,
+			return errOf(db.Restore(ctx, folder, filepath.Join(out, fmt.Sprint("copy", copies)), nil,
 				db.RestoreOptions{Progress: p}))
 		}},
 		{"VerifyFolder", true, func(p event.Progress) error {
-			return dbkit.Second(db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Progress: p}, nil))
+			return errOf(db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Progress: p}, nil))
 		}},
 		{"Repair", true, func(p event.Progress) error {
-			return dbkit.Second(db.Repair(ctx, dir, nil, db.RepairOptions{Progress: p}, nil))
+			return errOf(db.Repair(ctx, dir, nil, db.RepairOptions{Progress: p}, nil))
 		}},
 	}
 	closed := false

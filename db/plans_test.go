@@ -1,7 +1,6 @@
 package db_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -175,9 +174,7 @@ func checkHistory(t *rapid.T, q int) {
 		case "reopen":
 			must(t, d.Close())
 			for _, m := range moments {
-				if _, err := m.c.Search(ctx, m.query); !errors.Is(err, db.ErrClosed) {
-					t.Fatalf("a snapshot of a closed database: %v", err)
-				}
+				errorIs(t, errOf(m.c.Search(ctx, m.query)), db.ErrClosed)
 			}
 			moments = nil
 			if rapid.Bool().Draw(t, "bare") {

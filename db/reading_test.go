@@ -113,22 +113,16 @@ func TestEnsureCollection(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i)}); err != nil {
-				t.Error(err)
-			}
+			fine(t, errOf(c.Put(ctx, &db.Item{Key: fmt.Sprint(i)})))
 			all[i] = c
 		})
 	}
 	group.Wait()
-	if n, err := all[0].Count(t.Context(), ""); n != len(all) || err != nil {
-		t.Errorf("%d items, %v", n, err)
-	}
+	holds(t, all[0], len(all))
 	more := db.Alteration{AddModalities: []db.Modality{{Name: "sound", Dim: 3}},
 		AddFields: []db.Field{{Name: "title", Type: db.String}}}
 	must(t, all[0].Alter(ctx, more))
-	if _, err := d.EnsureCollection(ctx, "main", schema); err != nil {
-		t.Errorf("with more than is asked for: %v", err)
-	}
+	fine(t, errOf(d.EnsureCollection(ctx, "main", schema)))
 	before := must1[*db.Stats](t)(d.Stats()).Sequence
 	for says, wrong := range map[string]db.Schema{
 		"bring codes of 0 bits, not 8": {Bits: 8},
@@ -148,9 +142,7 @@ func TestEnsureCollection(t *testing.T) {
 			t.Errorf("%v, want %s", err, says)
 		}
 	}
-	if _, err := d.EnsureCollection(ctx, "bad", db.Schema{Bits: 7}); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("a schema that cannot be: %v", err)
-	}
+	errorIs(t, errOf(d.EnsureCollection(ctx, "bad", db.Schema{Bits: 7})), db.ErrInvalid)
 	indexOnly := db.Schema{Modalities: schema.Modalities, IndexOnly: true}
 	for _, name := range []string{"main", "none"} { // what CreateCollection says of it
 		_, refused := d.CreateCollection(ctx, name, indexOnly)
@@ -208,9 +200,7 @@ func TestSample(t *testing.T) {
 	}
 	once, again := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, ""))),
 		must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, "")))
-	if diff := cmp.Diff(once, again); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, once, again)
 	if all := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), items, 1, "label = ?", "even"))); len(
 		all) != items/2-1 {
 		t.Errorf("%d of all", len(all))

@@ -2,7 +2,6 @@ package db_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -68,11 +66,8 @@ func killedFolder(t testing.TB) (dir string, items []*db.Item) {
 		need(c.Put(ctx, it))(t)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, err := c.Reindex(cancelled,
-		db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err,
-		context.Canceled) {
-		t.Fatal(err)
-	}
+	errorIs(t, errOf(c.Reindex(cancelled,
+		db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }})), context.Canceled)
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
 	dbkit.MustClose(t, d)
 	dir = filepath.Join(t.TempDir(), "db")
@@ -94,60 +89,48 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	if n := len(dbkit.AllItems(t, c)); n != len(items) {
 		t.Errorf("%d items of %d", n, len(items))
 	}
-	for what, err := range map[string]error{
-		"get":      dbkit.Second(c.Get(ctx, "k299")),
-		"search":   dbkit.Second(c.Search(ctx, db.Query{From: "image", Vector: items[0].Vectors["image"]})),
-		"radius":   dbkit.Second(dbkit.CountWithin(c, db.Query{Key: "k1"}, 3)),
-		"where":    dbkit.Second(c.Count(ctx, "year > 7")),
-		"evaluate": dbkit.Second(c.Evaluate(ctx, evaluationOf(items))),
-		"stats":    dbkit.Second(d.Stats()),
+	errorsAre(t, nil, map[string]error{
+		"get":      errOf(c.Get(ctx, "k299")),
+		"search":   errOf(c.Search(ctx, db.Query{From: "image", Vector: items[0].Vectors["image"]})),
+		"radius":   errOf(dbkit.CountWithin(c, db.Query{Key: "k1"}, 3)),
+		"where":    errOf(c.Count(ctx, "year > 7")),
+		"evaluate": errOf(c.Evaluate(ctx, evaluationOf(items))),
+		"stats":    errOf(d.Stats()),
 		"explain":  third(c.Explain(ctx, db.Query{Key: "k1"}, 3)),
-		"verify":   dbkit.Second(findingsOf(t, d)),
-		"backup":   dbkit.Second(d.Backup(ctx, newMemStore(), db.BackupOptions{})),
-		"a part": dbkit.Second(d.Backup(ctx, newMemStore(),
+		"verify":   errOf(findingsOf(t, d)),
+		"backup":   errOf(d.Backup(ctx, newMemStore(), db.BackupOptions{})),
+		"a part": errOf(d.Backup(ctx, newMemStore(),
 			db.BackupOptions{Collection: "main", IndexOnly: true})),
-	} {
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	})
 	checkCodes(t, c, dbkit.AllItems(t, c))
 	s := need(d.Snapshot())(t)
-	if _, err := s.Collection("main"); err != nil {
-		t.Error(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	fine(t, errOf(s.Collection("main")))
+	fine(t, s.Close())
 
 	b := d.NewBatch()
-	for what, err := range map[string]error{
-		"put":         dbkit.Second(c.Put(ctx, items[0])),
-		"merge":       dbkit.Second(c.Merge(ctx, items[0])),
-		"delete":      dbkit.Second(c.Delete(ctx, "k1")),
-		"deleteWhere": dbkit.Second(c.DeleteWhere(ctx, "year > 0")),
+	errorsAre(t, db.ErrReadOnly, map[string]error{
+		"put":         errOf(c.Put(ctx, items[0])),
+		"merge":       errOf(c.Merge(ctx, items[0])),
+		"delete":      errOf(c.Delete(ctx, "k1")),
+		"deleteWhere": errOf(c.DeleteWhere(ctx, "year > 0")),
 		"batch":       b.Put(c, items[1]),
-		"create":      dbkit.Second(d.CreateCollection(ctx, "other", dbkit.PairsSchema)),
+		"create":      errOf(d.CreateCollection(ctx, "other", dbkit.PairsSchema)),
 		"alter":       c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}),
 		"encoders":    c.Alter(ctx, db.Alteration{Encoders: []db.Encoder{}}),
 		"drop":        d.DropCollection(ctx, "main"),
 		"drop space":  c.DropSpace(ctx, 2),
-		"train":       dbkit.Second(c.Train(ctx, db.TrainOptions{})),
-		"update":      dbkit.Second(c.Update(ctx, db.UpdateOptions{})),
-		"reindex":     dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})),
+		"train":       errOf(c.Train(ctx, db.TrainOptions{})),
+		"update":      errOf(c.Update(ctx, db.UpdateOptions{})),
+		"reindex":     errOf(c.Reindex(ctx, db.ReindexOptions{})),
 		"activate":    c.Activate(ctx, 1),
-		"rollback":    dbkit.Second(c.Rollback(ctx)),
+		"rollback":    errOf(c.Rollback(ctx)),
 		"pin":         c.PinRevision(ctx, 1, 1, true),
-		"restore":     dbkit.Second(c.RestoreRevision(ctx, 1, 1)),
+		"restore":     errOf(c.RestoreRevision(ctx, 1, 1)),
 		"compact":     d.Compact(ctx),
-		"acknowledge": dbkit.Second(d.AcknowledgeLosses(ctx)),
+		"acknowledge": errOf(d.AcknowledgeLosses(ctx)),
 		// And whatever may be forgotten above.
 		"committer": db.State(d).Committer.Do(ctx, 0, func(*state.Tx) error { return nil }),
-	} {
-		if !errors.Is(err, db.ErrReadOnly) || strings.Count(err.Error(), "fddhdb:") != 1 {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	}, "fddhdb: ")
 	spaces, err := c.Spaces(ctx)
 	if err != nil || len(spaces) != 2 || spaces[1].State != report.SpaceBuilding {
 		t.Errorf("spaces %+v, %v", spaces, err)
@@ -156,12 +139,8 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	if findings := verifyFolder(t, dir); len(findings) > 0 {
 		t.Errorf("findings %v", findings)
 	}
-	if diff := gocmp.Diff(before, footprint(t, dir)); diff != "" {
-		t.Errorf("changed: %.3000s", diff)
-	}
+	equal(t, before, footprint(t, dir))
 }
-
-func third[A, B any](_ A, _ B, err error) error { return err }
 
 func evaluationOf(items []*db.Item) db.Evaluation {
 	e := db.Evaluation{Queries: map[string][][]float32{}}
@@ -191,14 +170,11 @@ func TestReadOnlyMedium(t *testing.T) {
 		return err
 	}))
 	t.Cleanup(func() {
-		_ = filepath.WalkDir(dir, func(path string, e os.DirEntry,
-			err error) error {
+		_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 			return os.Chmod(path, 0o755)
 		})
 	})
-	if _, err := db.Open(dir, nil); !errors.Is(err, os.ErrPermission) {
-		t.Errorf("for writing: %v", err)
-	}
+	errorIs(t, errOf(db.Open(dir, nil)), os.ErrPermission)
 	d := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
 	if n := len(dbkit.AllItems(t, dbkit.MustCollection(t, d, "main"))); n != len(items) {
 		t.Errorf("%d items of %d", n, len(items))
@@ -269,9 +245,7 @@ func TestBackupOfReadOnlyMedium(t *testing.T) {
 			c, now := dbkit.MustCollection(t, restored(t, repo, db.RestoreOptions{}), "main"),
 				dbkit.MustCollection(t, d, "main")
 			soundRepository(t, repo)
-			if n, err := c.Count(t.Context(), ""); err != nil || n != len(items) {
-				t.Errorf("%d items of %d, %v", n, len(items), err)
-			}
+			holds(t, c, len(items))
 			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: 20,
 				Rerank: db.RerankProjection}
 			got, err := c.Search(ctx, q)
@@ -295,16 +269,12 @@ func TestReadersShareTheLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
-	if _, err := db.Open(dir, &db.Options{ReadOnly: true}); !errors.Is(err, db.ErrLocked) {
-		t.Errorf("reading while it is open for writing: %v", err)
-	}
+	errorIs(t, errOf(db.Open(dir, &db.Options{ReadOnly: true})), db.ErrLocked)
 	dbkit.MustClose(t, d)
 	one, two := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true}),
 		dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
 	dbkit.MustClose(t, one)
-	if _, err := db.Open(dir, nil); !errors.Is(err, db.ErrLocked) {
-		t.Errorf("writing while another reads: %v", err)
-	}
+	errorIs(t, errOf(db.Open(dir, nil)), db.ErrLocked)
 	other := func(options string) string {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestOtherReader$", "-test.v")
 		cmd.Env = append(os.Environ(), "FDDHDB_TEST_DIR="+dir, "FDDHDB_TEST_OPTIONS="+options)
@@ -340,9 +310,7 @@ func TestOtherReader(t *testing.T) {
 
 func TestReadOnlyCreatesNothing(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := db.Open(dir, &db.Options{ReadOnly: true}); !errors.Is(err, db.ErrNotDatabase) {
-		t.Error(err)
-	}
+	errorIs(t, errOf(db.Open(dir, &db.Options{ReadOnly: true})), db.ErrNotDatabase)
 	if names := listing(t, dir); len(names) > 0 {
 		t.Errorf("the folder holds %v", names)
 	}

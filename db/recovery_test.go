@@ -264,9 +264,7 @@ func TestSideFileIsMadeAgain(t *testing.T) {
 		harm func(t *testing.T, mem *vfs.MemFS)
 		says string
 	}{
-		"missing": {func(t *testing.T, mem *vfs.MemFS) {
-			must(t, mem.Remove("db/COMMITS"))
-		}, "missing"},
+		"missing": {func(t *testing.T, mem *vfs.MemFS) { must(t, mem.Remove("db/COMMITS")) }, "missing"},
 		"empty": {func(t *testing.T, mem *vfs.MemFS) { testfs.WriteFile(t, mem, "db/COMMITS", nil) },
 			"shorter"},
 		"garbage": {func(t *testing.T, mem *vfs.MemFS) {

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -254,15 +253,15 @@ func changes(t testing.TB, c *db.Collection, r *rand.Rand, items *[]*db.Item, fr
 		}
 	}
 	donor := (*items)[pick()]
-	must(dbkit.Second(c.Put(ctx,
+	must(errOf(c.Put(ctx,
 		replace(pick(), func(it *db.Item) { it.Vectors, it.Labels = donor.Vectors, donor.Labels }))))
 	i := pick()
 	labels := []string{fmt.Sprintf("class%d", r.IntN(4))}
 	replace(i, func(it *db.Item) { it.Labels = labels })
-	must(dbkit.Second(c.Merge(ctx, &db.Item{Key: (*items)[i].Key, Labels: labels})))
+	must(errOf(c.Merge(ctx, &db.Item{Key: (*items)[i].Key, Labels: labels})))
 	i = pick()
 	replace(i, func(it *db.Item) { it.Labels = nil })
-	must(dbkit.Second(c.Merge(ctx, &db.Item{Key: (*items)[i].Key, Labels: []string{}})))
+	must(errOf(c.Merge(ctx, &db.Item{Key: (*items)[i].Key, Labels: []string{}})))
 	if donor.Vectors != nil {
 		i = pick()
 		replace(i, func(it *db.Item) {
@@ -275,17 +274,17 @@ func changes(t testing.TB, c *db.Collection, r *rand.Rand, items *[]*db.Item, fr
 			}
 			it.Vectors = vectors
 		})
-		must(dbkit.Second(c.Merge(ctx, &db.Item{Key: (*items)[i].Key, Vectors: donor.Vectors})))
+		must(errOf(c.Merge(ctx, &db.Item{Key: (*items)[i].Key, Vectors: donor.Vectors})))
 	}
 	i = pick()
-	must(dbkit.Second(c.Delete(ctx, (*items)[i].Key)))
+	must(errOf(c.Delete(ctx, (*items)[i].Key)))
 	if r.IntN(2) == 0 {
-		must(dbkit.Second(c.Put(ctx, (*items)[i]))) // in another row
+		must(errOf(c.Put(ctx, (*items)[i]))) // in another row
 	} else {
 		*items = slices.Delete(*items, i, i+1)
 	}
 	if len(*fresh) > 0 {
-		must(dbkit.Second(c.Put(ctx, (*fresh)[0])))
+		must(errOf(c.Put(ctx, (*fresh)[0])))
 		*items, *fresh = append(*items, (*fresh)[0]), (*fresh)[1:]
 	}
 }
@@ -337,12 +336,8 @@ func TestWritesWhileFounding(t *testing.T) {
 		error) {
 		need(c.Put(ctx, &changed))(t)
 		need(c.Delete(ctx, items[6].Key, items[7].Key))(t)
-		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, db.ErrBusy) {
-			t.Errorf("a training meanwhile: %v", err)
-		}
-		if _, err := c.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrBusy) {
-			t.Errorf("a reindexing meanwhile: %v", err)
-		}
+		errorIs(t, errOf(c.Train(ctx, smallTraining)), db.ErrBusy)
+		errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{})), db.ErrBusy)
 		return db.Learning(d).Reinstall(ctx, v, cv, true)
 	}))(t)
 	items[0] = &changed
@@ -390,17 +385,13 @@ func TestReindexGoesOn(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	for what, err := range map[string]error{
-		"train":              dbkit.Second(c.Train(ctx, smallTraining)),
-		"search":             dbkit.Second(c.InSpace(2, 0)),
+	errorsAre(t, db.ErrBusy, map[string]error{
+		"train":              errOf(c.Train(ctx, smallTraining)),
+		"search":             errOf(c.InSpace(2, 0)),
 		"activate":           c.Activate(ctx, 2),
-		"reindex another":    dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Space: 1})),
-		"reindex one absent": dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Space: 7})),
-	} {
-		if !errors.Is(err, db.ErrBusy) || strings.Count(err.Error(), "fddhdb:") != 1 {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+		"reindex another":    errOf(c.Reindex(ctx, db.ReindexOptions{Space: 1})),
+		"reindex one absent": errOf(c.Reindex(ctx, db.ReindexOptions{Space: 7})),
+	}, "fddhdb: ")
 	changed := *items[10]
 	changed.Labels, changed.Vectors = nil, items[12].Vectors
 	need(c.Put(ctx, &changed))(t)
@@ -415,9 +406,7 @@ func TestReindexGoesOn(t *testing.T) {
 		t.Fatalf("%+v, %v; it went on from %d", r, err, first)
 	}
 	checkReindexed(t, c, items, byLabels)
-	if _, err := c.Reindex(ctx, db.ReindexOptions{Space: 7}); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("of a space that there is not: %v", err)
-	}
+	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{Space: 7})), db.ErrNotFound)
 }
 
 // Whoever asks for a space that is being built waits for it, and goes on if the other
@@ -454,18 +443,14 @@ func TestReindexTogether(t *testing.T) {
 	<-heard
 	cancel()
 	close(given)
-	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("the first: %v", err)
-	}
+	errorIs(t, <-first, context.Canceled)
 	var once sync.Once
 	r, err := c.Reindex(ctx, db.ReindexOptions{Rate: 1e6,
 		Progress: func(string, int64, int64) { once.Do(func() { close(shared) }) }})
 	if err != nil || r.Space != 2 {
 		t.Errorf("the third: %+v, %v", r, err)
 	}
-	if err := <-second; err != nil {
-		t.Errorf("the second: %v", err)
-	}
+	fine(t, <-second)
 	dropped := make(chan struct{})
 	heard, first = begin(ctx, 1, dropped)
 	<-heard
@@ -473,12 +458,8 @@ func TestReindexTogether(t *testing.T) {
 	<-heard
 	must(t, c.DropSpace(ctx, 3))
 	close(dropped)
-	if err := <-first; !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("the first: %v", err)
-	}
-	if err := <-second; !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("the second: %v", err)
-	}
+	errorIs(t, <-first, db.ErrNotFound)
+	errorIs(t, <-second, db.ErrNotFound)
 	must(t, db.State(db.Of(c)).Engine.DB.Flush())
 	for key := range contents(t, db.Of(c)) {
 		if kind := key[0]; kind >= codec.KindSpace && kind <= codec.KindSubstring && key[8] == 3 {
@@ -503,9 +484,7 @@ func TestCloseWhileReindexing(t *testing.T) {
 	}()
 	<-reached
 	dbkit.MustClose(t, d) // at ten a second all would take 40 seconds
-	if err := <-ended; !errors.Is(err, db.ErrClosed) {
-		t.Errorf("reindex: %v", err)
-	}
+	errorIs(t, <-ended, db.ErrClosed)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	dbkit.MustClose(t, d) // and at once again
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
@@ -524,57 +503,36 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	fs := vfs.NewMem()
 	d, c, _ := revisedWorld(t, items, &db.Options{FS: fs})
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, err := c.Reindex(cancelled,
-		db.ReindexOptions{Rate: 2000, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err,
-		context.Canceled) {
-		t.Fatal(err)
-	}
+	errorIs(t, errOf(c.Reindex(cancelled,
+		db.ReindexOptions{Rate: 2000, Progress: func(string, int64, int64) { cancel() }})), context.Canceled)
 	must(t, db.State(d).Engine.DB.Set(codec.NumberKey(codec.KindItem, db.Inside(c).ID, 200), []byte("damage"),
 		pebble.Sync))
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
-	if _, err := c.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrCorrupt) {
-		t.Errorf("reindex: %v", err)
-	}
+	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{})), db.ErrCorrupt)
 	if r, err := c.Search(ctx, db.Query{Key: "k2"}); err != nil || r.Space != 1 || len(r.Hits) == 0 {
 		t.Errorf("search: %+v, %v", r, err)
 	}
-	if err := c.DropSpace(ctx, 2); err != nil {
-		t.Error(err)
-	}
+	fine(t, c.DropSpace(ctx, 2))
 }
 
 func TestReindexRefuses(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
-	if _, err := c.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrNoModel) {
-		t.Errorf("untrained: %v", err)
-	}
+	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{})), db.ErrNoModel)
 	dbkit.MustTrain(t, c, smallTraining)
-	if _, err := c.Reindex(ctx, db.ReindexOptions{Rate: -1}); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("a negative rate: %v", err)
-	}
-	if _, err := c.Reindex(ctx, db.ReindexOptions{Space: 2}); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("a space that there is not: %v", err)
-	}
+	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{Rate: -1})), db.ErrInvalid)
+	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{Space: 2})), db.ErrNotFound)
 	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
-	if _, err := codes.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("codes only: %v", err)
-	}
+	errorIs(t, errOf(codes.Reindex(ctx, db.ReindexOptions{})), db.ErrInvalid)
 	done, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := c.Reindex(done, db.ReindexOptions{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled before: %v", err)
-	}
-	if err := dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})); err != nil {
-		t.Errorf("after all that: %v", err)
-	}
+	errorIs(t, errOf(c.Reindex(done, db.ReindexOptions{})), context.Canceled)
+	fine(t, errOf(c.Reindex(ctx, db.ReindexOptions{})))
 	dbkit.MustClose(t, d)
-	if _, err := c.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrClosed) {
-		t.Errorf("closed: %v", err)
-	}
+	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{})), db.ErrClosed)
 }
 
 // A machine that stops at any change to the file system while a space is built leaves
@@ -583,8 +541,7 @@ func TestReindexRefuses(t *testing.T) {
 func TestCrashesWhileReindexing(t *testing.T) {
 	dbkit.LongTest(t)
 	t.Run("batches", func(t *testing.T) {
-		crashesWhileReindexing(t, 120,
-			db.ReindexOptions{Activate: true, Rate: 400}, 1)
+		crashesWhileReindexing(t, 120, db.ReindexOptions{Activate: true, Rate: 400}, 1)
 	})
 	t.Run("tables", func(t *testing.T) {
 		crashesWhileReindexing(t, learn.TableRows+2000,
@@ -634,9 +591,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt db.ReindexOptions, every in
 		items = slices.Clone(items)
 		items[i] = &own
 		record(func() { now.maybe = i })
-		if _, err := c.Put(ctx, &own); err != nil {
-			t.Error(err)
-		}
+		fine(t, errOf(c.Put(ctx, &own)))
 		record(func() { now.items, now.maybe = items, -1 })
 	}
 	need(c.Reindex(ctx, opt))(t)

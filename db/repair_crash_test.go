@@ -207,9 +207,7 @@ func TestReadingBetweenTheStores(t *testing.T) {
 	}
 	for range 2 { // the first time leaves the second one the same
 		d := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
-		if diff := gocmp.Diff(p.before.items, hold(t, d).items); diff != "" {
-			t.Errorf("read: %s", diff)
-		}
+		equal(t, p.before.items, hold(t, d).items)
 		dbkit.CheckSound(t, d, "read")
 		dbkit.MustClose(t, d)
 		same("opened for reading")
@@ -224,9 +222,7 @@ func TestReadingBetweenTheStores(t *testing.T) {
 	}
 	d := dbkit.MustOpen(t, dir, nil)
 	defer dbkit.MustClose(t, d)
-	if diff := gocmp.Diff(p.before.items, hold(t, d).items); diff != "" {
-		t.Errorf("opened: %s", diff)
-	}
+	equal(t, p.before.items, hold(t, d).items)
 	for path, there := range map[string]bool{store: true, repaired: false} {
 		if _, err := os.Stat(path); (err == nil) != there {
 			t.Errorf("%s: %v", path, err)
@@ -412,10 +408,7 @@ func TestRepairOfRandomDamage(t *testing.T) {
 // value returns what is stored under a key.
 func (p *patient) value(key string) (value string) {
 	p.store(func(kv *pebble.DB) {
-		b, err := record.Get(kv, []byte(key))
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		b := need(record.Get(kv, []byte(key)))(p.t)
 		value = string(b)
 	})
 	return value

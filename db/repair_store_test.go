@@ -24,10 +24,7 @@ import (
 // files returns the files of the store whose names f likes.
 func (p *patient) files(f func(name string) bool) []string {
 	p.t.Helper()
-	names, err := p.fs.List(p.fs.PathJoin(p.dir, store.StoreName))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	names := need(p.fs.List(p.fs.PathJoin(p.dir, store.StoreName)))(p.t)
 	var out []string
 	for _, name := range names {
 		if f(name) {
@@ -248,9 +245,7 @@ func (p *patient) repairOrRefuse() ([]report.Finding, *report.Repairing) {
 		return nil
 	})
 	if errors.Is(err, db.ErrNotDatabase) || errors.Is(err, db.ErrFormat) {
-		if _, err := p.fs.Stat(p.fs.PathJoin(p.dir, store.StoreName)); err != nil {
-			p.t.Error(err)
-		}
+		fine(p.t, errOf(p.fs.Stat(p.fs.PathJoin(p.dir, store.StoreName))))
 		return lost, nil
 	}
 	if err != nil {
@@ -453,9 +448,7 @@ func TestRepairRefuses(t *testing.T) {
 	q := p.another()
 	q.rewrite(q.fs.PathJoin(q.dir, store.MarkerName),
 		func([]byte) []byte { return []byte(`{"fddhdb":"database","format":999}`) })
-	if _, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{}, nil); !errors.Is(err, db.ErrFormat) {
-		t.Errorf("marker of another format: %v", err)
-	}
+	errorIs(t, errOf(db.Repair(ctx, q.dir, q.options(), db.RepairOptions{}, nil)), db.ErrFormat)
 	q = p.another()
 	q.put(codec.NumberKey(codec.KindItem, 1, 25), nil)
 	before := list(t, q.fs, q.dir)
@@ -464,10 +457,8 @@ func TestRepairRefuses(t *testing.T) {
 		t.Errorf("%v, %+v", lost, r)
 	}
 	stop := errors.New("stop")
-	if _, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{},
-		func(report.Finding) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("%v", err)
-	}
+	errorIs(t, errOf(db.Repair(ctx, q.dir, q.options(), db.RepairOptions{},
+		func(report.Finding) error { return stop })), stop)
 	if after := list(t, q.fs, q.dir); after != before {
 		t.Errorf("%s, before %s", after, before)
 	}

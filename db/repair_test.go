@@ -124,14 +124,9 @@ func (p *patient) options() *db.Options { return &db.Options{FS: p.fs, MustExist
 func (p *patient) store(f func(kv *pebble.DB)) {
 	p.t.Helper()
 	cfg := db.StoreConfig(p.options())
-	kv, err := store.Open(p.fs.PathJoin(p.dir, store.StoreName), cfg, store.NewLog(cfg.Signals), false)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	kv := need(store.Open(p.fs.PathJoin(p.dir, store.StoreName), cfg, store.NewLog(cfg.Signals), false))(p.t)
 	f(kv)
-	if err := kv.Close(); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, kv.Close())
 }
 
 // put stores a record, or with a nil value deletes it.
@@ -412,9 +407,8 @@ func TestRepairOfKinds(t *testing.T) {
 			t.Logf("%d findings: %.3v", len(lost), lost)
 			switch kind {
 			case codec.KindRowKeys, codec.KindKey, codec.KindName, codec.KindRows, codec.KindFieldRows,
-				codec.KindRowCodes,
-				codec.KindCodeRows, codec.KindSubstring, codec.KindProjection, codec.KindStatistics,
-				codec.KindRetraction:
+				codec.KindRowCodes, codec.KindCodeRows, codec.KindSubstring, codec.KindProjection,
+				codec.KindStatistics, codec.KindRetraction:
 				if len(lost) > 0 {
 					t.Errorf("lost %v", lost)
 				}
@@ -481,9 +475,7 @@ func TestRepairOfARowBeyondAll(t *testing.T) {
 	d := dbkit.MustOpen(t, p.dir, p.options())
 	defer dbkit.MustClose(t, d)
 	c := dbkit.MustCollection(t, d, "main")
-	if _, err := c.Put(ctx, dbkit.CodeItems(1, 16, 2, nil)[0]); err != nil {
-		t.Error(err)
-	}
+	fine(t, errOf(c.Put(ctx, dbkit.CodeItems(1, 16, 2, nil)[0])))
 }
 
 // Two collections have one name, as when one that was dropped has come back: the later one gets
@@ -559,9 +551,7 @@ func TestRepairOfDescriptors(t *testing.T) {
 			t.Errorf("%s: %+v, was %+v", name, got, want)
 		}
 	}
-	if _, err := d.Collection("untrained"); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("the collection that is lost: %v", err)
-	}
+	errorIs(t, errOf(d.Collection("untrained")), db.ErrNotFound)
 }
 
 // A space whose building a crash has interrupted is complete after a repair, and the active

@@ -23,17 +23,10 @@ func TestSearchRefuses(t *testing.T) {
 	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
 	text := items[0].Vectors["text"]
-	if _, err := c.SearchRadius(ctx, db.Query{From: "text", Vector: text}, 3); !errors.Is(err,
-		db.ErrNoModel) {
-		t.Errorf("before training: %v", err)
-	}
-	if _, _, err := c.Encode(items[0]); !errors.Is(err, db.ErrNoModel) {
-		t.Errorf("encode before training: %v", err)
-	}
-	if _, err := c.Evaluate(ctx, db.Evaluation{Queries: map[string][][]float32{"text": {text}},
-		Labels: [][]string{{"a"}}}); !errors.Is(err, db.ErrNoModel) {
-		t.Errorf("evaluate before training: %v", err)
-	}
+	errorIs(t, errOf(c.SearchRadius(ctx, db.Query{From: "text", Vector: text}, 3)), db.ErrNoModel)
+	errorIs(t, third(c.Encode(items[0])), db.ErrNoModel)
+	errorIs(t, errOf(c.Evaluate(ctx, db.Evaluation{Queries: map[string][][]float32{"text": {text}},
+		Labels: [][]string{{"a"}}})), db.ErrNoModel)
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 	for name, tc := range map[string]struct {
 		q    db.Query
@@ -60,37 +53,24 @@ func TestSearchRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := c.SearchRadius(ctx, db.Query{Key: "k1"}, -1); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("negative radius: %v", err)
-	}
+	errorIs(t, errOf(c.SearchRadius(ctx, db.Query{Key: "k1"}, -1)), db.ErrInvalid)
 	cctx, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := c.Search(cctx, db.Query{Key: "k1"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	errorIs(t, errOf(c.Search(cctx, db.Query{Key: "k1"})), context.Canceled)
 	empty := need(d.CreateCollection(ctx, "empty", db.Schema{Bits: 8}))(t)
 	q := db.Query{Code: []byte{1}}
-	for what, err := range map[string]error{
-		"search": dbkit.Second(empty.Search(cctx, q)), "radius": dbkit.Second(empty.SearchRadius(cctx, q, 1)),
-		"all":     dbkit.Second(empty.SearchAll(cctx, []db.Query{q})),
+	errorsAre(t, context.Canceled, map[string]error{
+		"search": errOf(empty.Search(cctx, q)), "radius": errOf(empty.SearchRadius(cctx, q, 1)),
+		"all":     errOf(empty.SearchAll(cctx, []db.Query{q})),
 		"explain": third(empty.Explain(cctx, q, -1)),
-	} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled, where nothing is to be found: %s: %v", what, err)
-		}
-	}
-	if _, err := c.Put(cctx, &db.Item{Key: "late"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled put: %v", err)
-	}
+	})
+	errorIs(t, errOf(c.Put(cctx, &db.Item{Key: "late"})), context.Canceled)
 	for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
 		if got, err := db.ParseRerank(strings.ToUpper(r.String())); got != r || err != nil {
 			t.Errorf("rerank %q: %v, %v", r, got, err)
 		}
 	}
-	if _, err := db.ParseRerank("best"); !errors.Is(err, db.ErrInvalid) ||
-		!strings.Contains(err.Error(), "asymmetric") {
-		t.Errorf("rerank best: %v", err)
-	}
+	errorIs(t, errOf(db.ParseRerank("best")), db.ErrInvalid, "asymmetric")
 	_ = d
 }
 
@@ -184,11 +164,9 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	members, fresh := need2(synth.CodeQueries(synth.Clustered, q, n, 40, 1))(t)
 	var queries []db.Query
 	for i := range 40 {
-		queries = append(queries,
-			db.Query{Code: members.At(i).AppendBytes(nil, q), K: 1 + i*i%200, Plan: db.Plan(i % 6)},
-			db.Query{Code: fresh.At(i).AppendBytes(nil, q), Where: "label = 'third'", K: 5,
-				Plan: db.Plan(i % 3)},
-			db.Query{Key: fmt.Sprint(i)})
+		queries = append(queries, db.Query{Code: members.At(i).AppendBytes(nil, q), K: 1 + i*i%200,
+			Plan: db.Plan(i % 6)}, db.Query{Code: fresh.At(i).AppendBytes(nil, q), Where: "label = 'third'",
+			K: 5, Plan: db.Plan(i % 3)}, db.Query{Key: fmt.Sprint(i)})
 	}
 	sameAlone(t, c, queries)
 	if all, err := c.SearchAll(ctx, nil); len(all) != 0 || err != nil {
@@ -310,10 +288,8 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.Search(ctx, db.Query{Code: []byte{5}, ExcludeSelf: true}); !errors.Is(err,
-		db.ErrInvalid) || !strings.Contains(err.Error(), "starts from no item") {
-		t.Errorf("a code excludes itself: %v", err)
-	}
+	errorIs(t, errOf(c.Search(ctx, db.Query{Code: []byte{5}, ExcludeSelf: true})), db.ErrInvalid,
+		"starts from no item")
 
 	// An item that comes anew behind a cursor is not shown twice.
 	res, err := c.Search(ctx, db.Query{Key: "same250", K: 1})

@@ -198,9 +198,7 @@ func TestWhereThereIsNoSimilarity(t *testing.T) {
 			}
 		}
 		q.MinSimilarity = .5
-		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("limited: %v", err)
-		}
+		errorIs(t, errOf(c.Search(ctx, q)), db.ErrInvalid)
 	}
 	for _, least := range []float32{-1.1, 1.1, float32(math.NaN()), float32(math.Inf(1))} {
 		if _, err := c.Search(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"],
@@ -384,9 +382,7 @@ func TestInclude(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.Search(ctx, db.Query{Key: "k3", Include: 64}); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("unknown parts: %v", err)
-	}
+	errorIs(t, errOf(c.Search(ctx, db.Query{Key: "k3", Include: 64})), db.ErrInvalid)
 }
 
 // withinCodes is what Explain says where vectors decide within a code.
@@ -440,10 +436,8 @@ func TestAutoOrder(t *testing.T) {
 	}
 	// The cursor of another order goes on in neither.
 	asymmetric := need(c.Search(ctx, db.Query{From: "text", Vector: vector, Rerank: db.RerankAsymmetric}))(t)
-	if _, err := c.Search(ctx, db.Query{From: "text", Vector: vector, After: asymmetric.Next}); !errors.Is(
-		err, db.ErrInvalid) {
-		t.Errorf("a cursor of the order asymmetric: %v", err)
-	}
+	errorIs(t, errOf(c.Search(ctx, db.Query{From: "text", Vector: vector, After: asymmetric.Next})),
+		db.ErrInvalid)
 	for name, q := range map[string]db.Query{
 		"by a code": {Code: make([]byte, 2)}, "by a stored code": {Key: "k1"},
 		"by a vector of zeros": {From: "text", Vector: make([]float32, 5)},

@@ -21,12 +21,12 @@ import (
 func uses(c *db.Collection) map[string]error {
 	q := db.Query{Code: []byte{1, 2}}
 	out := map[string]error{
-		"search": dbkit.Second(c.Search(ctx, q)),
-		"count":  dbkit.Second(c.Count(context.Background(), "")),
-		"get":    dbkit.Second(c.Get(ctx, "k1")),
-		"labels": dbkit.Second(c.Labels()),
-		"stats":  dbkit.Second(c.Stats()),
-		"schema": dbkit.Second(c.Schema()),
+		"search": errOf(c.Search(ctx, q)),
+		"count":  errOf(c.Count(context.Background(), "")),
+		"get":    errOf(c.Get(ctx, "k1")),
+		"labels": errOf(c.Labels()),
+		"stats":  errOf(c.Stats()),
+		"schema": errOf(c.Schema()),
 	}
 	_, _, out["explain"] = c.Explain(ctx, q, -1)
 	for _, err := range c.Items(ctx, "") {
@@ -37,7 +37,7 @@ func uses(c *db.Collection) map[string]error {
 	r, err := c.SearchRadius(ctx, q, 16)
 	if out["radius"] = err; err == nil {
 		_, out["hits"] = dbkit.Collect(r.Hits(ctx))
-		out["first"] = dbkit.Second(r.First(ctx, 3))
+		out["first"] = errOf(r.First(ctx, 3))
 		out["close"] = r.Close()
 	}
 	return out
@@ -51,25 +51,17 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	s := need(d.Snapshot())(t)
 	then := need(s.Collection("main"))(t)
-	if _, err := s.Collection("other"); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("an unknown collection: %v", err)
-	}
+	errorIs(t, errOf(s.Collection("other")), db.ErrNotFound)
 	need(d.CreateCollection(ctx, "other", db.Schema{Bits: 8}))(t)
-	if _, err := s.Collection("other"); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("a later collection: %v", err)
-	}
+	errorIs(t, errOf(s.Collection("other")), db.ErrNotFound)
 	b := d.NewBatch()
-	for what, err := range map[string]error{
-		"put":    dbkit.Second(then.Put(ctx, items[0])),
-		"merge":  dbkit.Second(then.Merge(ctx, items[0])),
-		"delete": dbkit.Second(then.Delete(ctx, "k1")),
-		"train":  dbkit.Second(then.Train(ctx, db.TrainOptions{})),
+	errorsAre(t, db.ErrReadOnly, map[string]error{
+		"put":    errOf(then.Put(ctx, items[0])),
+		"merge":  errOf(then.Merge(ctx, items[0])),
+		"delete": errOf(then.Delete(ctx, "k1")),
+		"train":  errOf(then.Train(ctx, db.TrainOptions{})),
 		"batch":  b.Put(then, items[0]),
-	} {
-		if !errors.Is(err, db.ErrReadOnly) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	})
 	// Everything goes on, and the snapshot stays.
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 24}})
 	need(c.Delete(ctx, "k1", "k2", "k3"))(t)
@@ -91,12 +83,8 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 			t.Errorf("%s of a closed snapshot: %v", what, err)
 		}
 	}
-	if _, err := s.Collection("main"); !errors.Is(err, db.ErrClosed) {
-		t.Errorf("collection of a closed snapshot: %v", err)
-	}
-	if err := s.Close(); !errors.Is(err, db.ErrClosed) {
-		t.Errorf("closed twice: %v", err)
-	}
+	errorIs(t, errOf(s.Collection("main")), db.ErrClosed)
+	errorIs(t, s.Close(), db.ErrClosed)
 }
 
 // Closing the database ends what is open, whichever plan has made it.
@@ -130,8 +118,8 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 	dbkit.MustClose(t, d)
 	for i, r := range all {
 		_, err := dbkit.Collect(r.Hits(ctx))
-		for what, err := range map[string]error{"hits": err, "first": dbkit.Second(r.First(ctx, 1)),
-			"distances": dbkit.Second(r.Distances(ctx)), "close": r.Close()} {
+		for what, err := range map[string]error{"hits": err, "first": errOf(r.First(ctx, 1)),
+			"distances": errOf(r.Distances(ctx)), "close": r.Close()} {
 			if !errors.Is(err, db.ErrClosed) {
 				t.Errorf("runs %d, %s: %v", i, what, err)
 			}
@@ -143,23 +131,13 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 		}
 	}
 	for _, s := range snapshots {
-		if _, err := s.Collection("main"); !errors.Is(err, db.ErrClosed) {
-			t.Error(err)
-		}
-		if err := s.Close(); !errors.Is(err, db.ErrClosed) {
-			t.Error(err)
-		}
+		errorIs(t, errOf(s.Collection("main")), db.ErrClosed)
+		errorIs(t, s.Close(), db.ErrClosed)
 	}
-	if _, err := d.Snapshot(); !errors.Is(err, db.ErrClosed) {
-		t.Error(err)
-	}
-	if err := d.Compact(ctx); !errors.Is(err, db.ErrClosed) {
-		t.Error(err)
-	}
+	errorIs(t, errOf(d.Snapshot()), db.ErrClosed)
+	errorIs(t, d.Compact(ctx), db.ErrClosed)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); n != 300 || err != nil {
-		t.Errorf("%d items, %v", n, err)
-	}
+	holds(t, dbkit.MustCollection(t, d, "main"), 300)
 	dbkit.MustClose(t, d)
 }
 
@@ -206,9 +184,7 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 		must(t, d.Compact(ctx))
 		putAll(t, c, items)
 		wg.Wait()
-		if err := runs.Close(); err != nil {
-			t.Error(err)
-		}
+		fine(t, runs.Close())
 	}
 }
 
@@ -224,7 +200,7 @@ func TestCancelledSearches(t *testing.T) {
 		q := db.Query{Code: []byte{1, 2}, Plan: plan}
 		_, _, explained := c.Explain(cctx, q, -1)
 		for what, err := range map[string]error{
-			"search": dbkit.Second(c.Search(cctx, q)), "radius": dbkit.Second(c.SearchRadius(cctx, q, 3)),
+			"search": errOf(c.Search(cctx, q)), "radius": errOf(c.SearchRadius(cctx, q, 3)),
 			"explain": explained,
 		} {
 			if !errors.Is(err, context.Canceled) {
@@ -233,12 +209,8 @@ func TestCancelledSearches(t *testing.T) {
 		}
 	}
 	_, err := dbkit.Collect(runs.Hits(cctx))
-	for what, err := range map[string]error{"hits": err, "first": dbkit.Second(runs.First(cctx, 1)),
-		"distances": dbkit.Second(runs.Distances(cctx)), "compact": d.Compact(cctx)} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	errorsAre(t, context.Canceled, map[string]error{"hits": err, "first": errOf(runs.First(cctx, 1)),
+		"distances": errOf(runs.Distances(cctx)), "compact": d.Compact(cctx)})
 }
 
 // A snapshot or runs that were closed do not say that the database was, which is open.
@@ -249,7 +221,7 @@ func TestClosedSnapshotsSayWhatIsClosed(t *testing.T) {
 	runs := need(c.SearchRadius(ctx, db.Query{Key: "k"}, 4))(t)
 	must(t, errors.Join(s.Close(), runs.Close()))
 	for _, err := range []error{
-		dbkit.Second(s.Collection("main")), s.Close(), dbkit.Second(runs.First(ctx, 1)), runs.Close(),
+		errOf(s.Collection("main")), s.Close(), errOf(runs.First(ctx, 1)), runs.Close(),
 	} {
 		if !errors.Is(err, db.ErrClosed) || strings.Contains(err.Error(), "database") {
 			t.Errorf("%v", err)
@@ -262,9 +234,9 @@ func TestErrorsListWhatIsPossible(t *testing.T) {
 	_, c := dbkit.OpenCoded(t, 16)
 	putAll(t, c, []*db.Item{{Key: "k", Code: []byte{1, 2}}})
 	for says, err := range map[string]error{
-		"blockscan":  dbkit.Second(c.Search(ctx, db.Query{Key: "k", Plan: 77})),
-		"asymmetric": dbkit.Second(c.Search(ctx, db.Query{Key: "k", Rerank: 77})),
-		"is empty":   dbkit.Second(db.Open("", nil)),
+		"blockscan":  errOf(c.Search(ctx, db.Query{Key: "k", Plan: 77})),
+		"asymmetric": errOf(c.Search(ctx, db.Query{Key: "k", Rerank: 77})),
+		"is empty":   errOf(db.Open("", nil)),
 	} {
 		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, not %q", err, says)

@@ -50,9 +50,8 @@ func newSoakedArchive(t *testing.T, d *db.DB, root string) *soakedArchive {
 		a.made[what] = new(atomic.Int64)
 	}
 	a.store = need(backup.Folder(filepath.Join(root, "backups")))(t)
-	a.c = need(d.CreateCollection(ctx, "accounts",
-		db.Schema{Bits: 16, Fields: []db.Field{{Name: "balance", Type: db.Int},
-			{Name: "at", Type: db.Int, Indexed: true}}}))(t)
+	a.c = need(d.CreateCollection(ctx, "accounts", db.Schema{Bits: 16, Fields: []db.Field{{Name: "balance",
+		Type: db.Int}, {Name: "at", Type: db.Int, Indexed: true}}}))(t)
 	for i := range soakedAccounts {
 		need(a.c.Put(ctx, account(i, soakedBalance, 0)))(t)
 	}
@@ -193,8 +192,8 @@ func (a *soakedArchive) check(dir string, bounds [2]int64) (err error) {
 	}
 	if sum != soakedAccounts*soakedBalance || last > 0 && changed != 2 || last < bounds[0] ||
 		last > bounds[1] {
-		return fmt.Errorf("fddhdb: the accounts have %d, after %d transfers, the last of which has changed %d; between %d and %d had been made",
-			sum, last, changed, bounds[0], bounds[1])
+		return fmt.Errorf(
+			"fddhdb: the accounts have %d, after %d transfers, the last of which has changed %d; between %d and %d had been made", sum, last, changed, bounds[0], bounds[1])
 	}
 	_, err = d.Verify(ctx, db.VerifyOptions{}, func(f report.Finding) error { return errors.New(f.String()) })
 	return err
@@ -203,18 +202,15 @@ func (a *soakedArchive) check(dir string, bounds [2]int64) (err error) {
 // close checks what is there in the end, and says what was made.
 func (a *soakedArchive) close() {
 	a.t.Helper()
-	if _, err := backup.Prune(ctx, a.store, backup.PruneOptions{Keep: 2}); err != nil {
-		a.t.Error(err)
-	}
+	fine(a.t, errOf(backup.Prune(ctx, a.store, backup.PruneOptions{Keep: 2})))
 	v := soundRepository(a.t, a.store)
 	for what, n := range a.made {
 		if n.Load() == 0 {
 			a.t.Errorf("there were no %s", what)
 		}
 	}
-	a.t.Logf("%d transfers, %d backups, %d restored, %d checkpoints; %d backups are left, %d MiB, and %d objects that none needs",
-		a.acked.Load(), a.made["backups"].Load(), a.made["restores"].Load(), a.made["checkpoints"].Load(),
-		v.Backups, v.Bytes>>20, v.Unneeded)
+	a.t.Logf(
+		"%d transfers, %d backups, %d restored, %d checkpoints; %d backups are left, %d MiB, and %d objects that none needs", a.acked.Load(), a.made["backups"].Load(), a.made["restores"].Load(), a.made["checkpoints"].Load(), v.Backups, v.Bytes>>20, v.Unneeded)
 }
 
 // atRest collects garbage while no copy is made or read, whose buffers are many times what

@@ -210,7 +210,8 @@ func TestSoak(t *testing.T) {
 		now := soakSample{time.Since(start).Round(time.Second), m.HeapAlloc, runtime.NumGoroutine(),
 			filesOpen(), s.DiskBytes, a.size(), operations.Load()}
 		samples = append(samples, now)
-		t.Logf("%8s  heap %4d MiB  goroutines %3d  files %3d  folder %4d MiB  repository %4d MiB  operations %d",
+		t.Logf(
+			"%8s  heap %4d MiB  goroutines %3d  files %3d  folder %4d MiB  repository %4d MiB  operations %d",
 			now.at, now.heap>>20, now.goroutines, now.files, now.disk>>20, now.repository>>20, now.operations)
 	}
 	all.Wait()

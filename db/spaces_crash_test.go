@@ -492,9 +492,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 		c.begin(0, fmt.Sprintf("%d items encoded", done), effort.Of(29, 149))
 		if done == 10*learn.EncodeBlock { // in the second block
 			// one that was, and one that is not encoded yet
-			if err := l.put(items[done-2 : done+2]); err != nil {
-				t.Error(err)
-			}
+			fine(t, l.put(items[done-2:done+2]))
 			if n, err := l.c.Delete(ctx, "k7", "k10300", "k16400"); n != 3 || err != nil {
 				t.Error(n, err)
 			}

@@ -35,9 +35,8 @@ func TestInSpace(t *testing.T) {
 	items[7].Labels = nil
 	putAll(t, c, items)
 	q := db.Query{From: "image", To: "text", Vector: items[5].Vectors["image"], K: 50}
-	e := db.Evaluation{Queries: map[string][][]float32{
-		"image": {items[5].Vectors["image"], items[9].Vectors["image"]}},
-		Labels: [][]string{items[5].Labels, items[9].Labels}}
+	e := db.Evaluation{Queries: map[string][][]float32{"image": {items[5].Vectors["image"],
+		items[9].Vectors["image"]}}, Labels: [][]string{items[5].Labels, items[9].Labels}}
 	type sight struct {
 		Items   []*db.Item
 		Result  *db.Result
@@ -103,9 +102,7 @@ func TestInSpace(t *testing.T) {
 	// Cursors keep to their space.
 	next := q
 	next.After = first.Result.Next
-	if _, err := c.Search(ctx, next); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("a cursor of another space: %v", err)
-	}
+	errorIs(t, errOf(c.Search(ctx, next)), db.ErrInvalid)
 	if r, err := one.Search(ctx, next); err != nil || len(r.Hits) != 50 {
 		t.Errorf("a cursor of the space: %v", err)
 	}
@@ -122,10 +119,8 @@ func TestInSpace(t *testing.T) {
 		t.Errorf("in the active space: %+v, %v", r, err)
 	}
 	// What is not there.
-	if _, err := c.InSpace(3, 0); !errors.Is(err, db.ErrNotFound) ||
-		!strings.Contains(err.Error(), `space 3 of collection "main", which has the spaces 1 (active), 2`) {
-		t.Errorf("space 3: %v", err)
-	}
+	errorIs(t, errOf(c.InSpace(3, 0)), db.ErrNotFound,
+		`space 3 of collection "main", which has the spaces 1 (active), 2`)
 	two := inSpace(c, 2)
 	must(t, two.DropSpace(ctx, 2))
 	for what, err := range uses(two) {
@@ -133,9 +128,7 @@ func TestInSpace(t *testing.T) {
 			t.Errorf("%s in a space that has been dropped: %v", what, err)
 		}
 	}
-	if diff := cmp.Diff(second, look(inSpace(then, 2)), memory); diff != "" {
-		t.Errorf("in the snapshot: %s", diff)
-	}
+	equal(t, second, look(inSpace(then, 2)), memory)
 }
 
 // What works on a space works on that of the handle, unless another is named.
@@ -178,13 +171,9 @@ func TestUpdateInSpace(t *testing.T) {
 		if err := in.PinRevision(ctx, 0, u.Revision, true); !errors.Is(err, want) {
 			t.Errorf("pinning revision %d of %v: %v, want %v", u.Revision, in, err, want)
 		}
-		if _, err := in.RestoreRevision(ctx, 0, u.Revision+1); !errors.Is(err, db.ErrNotFound) {
-			t.Errorf("restoring a revision that no space has: %v", err)
-		}
+		errorIs(t, errOf(in.RestoreRevision(ctx, 0, u.Revision+1)), db.ErrNotFound)
 	}
-	if _, err := c.RestoreRevision(ctx, 0, u.Revision); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("restoring a revision of another space: %v", err)
-	}
+	errorIs(t, errOf(c.RestoreRevision(ctx, 0, u.Revision)), db.ErrNotFound)
 	if u, err := one.Update(ctx, db.UpdateOptions{Space: 2, Teacher: db.TeacherLabels}); err != nil ||
 		u.Space != 2 || u.Revision != 2 {
 		t.Errorf("%+v, %v", u, err)
@@ -218,10 +207,7 @@ func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
-	if _, err := c.InSpace(1, 0); !errors.Is(err, db.ErrNotFound) ||
-		!strings.Contains(err.Error(), "not trained") {
-		t.Errorf("before training: %v", err)
-	}
+	errorIs(t, errOf(c.InSpace(1, 0)), db.ErrNotFound, "not trained")
 	var busy error
 	need(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Progress: func(phase string, _,
 		_ int64) {
@@ -284,9 +270,7 @@ func TestSpaces(t *testing.T) {
 	if states(all) != "1 active 2 standby " {
 		t.Fatalf("trained twice: %s", states(all))
 	}
-	if diff := cmp.Diff(old, all[:1]); diff != "" {
-		t.Error("another training changed what is told of a space:", diff)
-	}
+	equal(t, old, all[:1])
 	s := statsOf(t, c)
 	labelled := 0
 	for _, it := range items {
@@ -296,10 +280,8 @@ func TestSpaces(t *testing.T) {
 	}
 	sp := all[0]
 	if sp.Bits != 32 || sp.Revision != 1 || sp.Items != first.Items || sp.Codes != s.DistinctCodes ||
-		sp.Parent != 0 ||
-		sp.Taught != labelled || sp.Pending != s.Pending || s.Taught != labelled || s.Spaces != 2 ||
-		sp.Built != 0 ||
-		time.Since(sp.Created) > time.Minute {
+		sp.Parent != 0 || sp.Taught != labelled || sp.Pending != s.Pending || s.Taught != labelled ||
+		s.Spaces != 2 || sp.Built != 0 || time.Since(sp.Created) > time.Minute {
 		t.Errorf("%+v, stats %+v", sp, s)
 	}
 	pending := 0
@@ -336,8 +318,7 @@ func TestSpaces(t *testing.T) {
 			}
 			r := all[i].Revisions[0]
 			if r.Revision != 1 || r.Parent != 0 || r.Items != labelled || r.Labelled != labelled ||
-				r.Drift != nil ||
-				r.Bytes != all[i].ModelBytes || r.Checksum != all[i].Checksum ||
+				r.Drift != nil || r.Bytes != all[i].ModelBytes || r.Checksum != all[i].Checksum ||
 				!r.Created.Equal(all[i].Created) {
 				t.Errorf("space %d: %+v", i+1, r)
 			}
@@ -354,22 +335,16 @@ func TestSpaces(t *testing.T) {
 	if states(all) != "2 standby previous 3 active " {
 		t.Errorf("dropped: %s", states(all))
 	}
-	if diff := cmp.Diff(old, spacesOf(t, then)); diff != "" {
-		t.Error("in a snapshot:", diff)
-	}
+	equal(t, old, spacesOf(t, then))
 	before.Close()
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")
-	if diff := cmp.Diff(all, spacesOf(t, c)); diff != "" {
-		t.Error("reopened:", diff)
-	}
+	equal(t, all, spacesOf(t, c))
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := c.Spaces(cancelled); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	errorIs(t, errOf(c.Spaces(cancelled)), context.Canceled)
 }
 
 func TestSpacesOfACodesOnlyCollection(t *testing.T) {
@@ -385,9 +360,7 @@ func TestSpacesOfACodesOnlyCollection(t *testing.T) {
 		Space: 1, State: report.SpaceActive, Created: all[0].Created, Bits: 16, Revision: 1,
 		Items: 2, Codes: 1, Revisions: []report.RevisionInfo{},
 	}
-	if diff := cmp.Diff(want, all[0]); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, all[0])
 }
 
 // Revisions are told of from their descriptors, whatever lies between these, and each has
@@ -425,9 +398,7 @@ func TestRevisionInfos(t *testing.T) {
 	for i := 1; i < 3; i++ {
 		want[i].Bytes, want[i].Checksum = int64(len(frames[i])), frameChecksum(frames[i])
 	}
-	if diff := cmp.Diff(want, spacesOf(t, c)[0].Revisions); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, spacesOf(t, c)[0].Revisions)
 	// A frame whose last chunk has fewer bytes than a checksum.
 	short := append(make([]byte, record.ChunkBytes-2), 0x44, 0x33, 0x22, 0x11)
 	kv := db.State(db.Of(c)).Engine.DB
@@ -439,10 +410,8 @@ func TestRevisionInfos(t *testing.T) {
 	if err != nil || sum != "11223344" {
 		t.Errorf("%s, %v", sum, err)
 	}
-	if _, err := record.Checksum(kv, codec.NumberKey(codec.KindModel, 78, 1), 0,
-		record.ChunksOf(short)); !errors.Is(err, db.ErrCorrupt) {
-		t.Errorf("without chunks: %v", err)
-	}
+	errorIs(t, errOf(record.Checksum(kv, codec.NumberKey(codec.KindModel, 78, 1), 0, record.ChunksOf(short))),
+		db.ErrCorrupt)
 	// Bytes that no descriptor tells of, and one that does not fit.
 	for what, change := range map[string]func(tx *state.Tx, s *state.CollectionState) error{
 		"missing": func(tx *state.Tx, s *state.CollectionState) error {
@@ -477,16 +446,13 @@ func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
 	}
 	for what, fill := range map[string]func(b *db.Batch) error{
 		"merge, put": func(b *db.Batch) error {
-			return errors.Join(b.Merge(c, payload("k0")),
-				b.Put(c, other("k0")))
+			return errors.Join(b.Merge(c, payload("k0")), b.Put(c, other("k0")))
 		},
 		"merge, merge": func(b *db.Batch) error {
-			return errors.Join(b.Merge(c, payload("k1")),
-				b.Merge(c, other("k1")))
+			return errors.Join(b.Merge(c, payload("k1")), b.Merge(c, other("k1")))
 		},
 		"merge, delete": func(b *db.Batch) error {
-			return errors.Join(b.Merge(c, payload("k2")),
-				b.Delete(c, "k2"))
+			return errors.Join(b.Merge(c, payload("k2")), b.Delete(c, "k2"))
 		},
 		"merge, delete, put": func(b *db.Batch) error {
 			return errors.Join(b.Merge(c, payload("k3")), b.Delete(c, "k3"), b.Put(c, other("k3")))
@@ -520,10 +486,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 	once := sync.OnceFunc(func() {
 		close(learning)
 		<-dropped // and the first training has ended
-		if _, err := c.Put(ctx, &db.Item{Key: "k3", Vectors: items[4].Vectors,
-			Labels: items[4].Labels}); err != nil {
-			t.Error(err)
-		}
+		fine(t, errOf(c.Put(ctx, &db.Item{Key: "k3", Vectors: items[4].Vectors, Labels: items[4].Labels})))
 		if n, err := c.Delete(ctx, "k5"); n != 1 || err != nil {
 			t.Error(n, err)
 		}
@@ -534,9 +497,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 		if stage != "encode" {
 			return
 		}
-		if err := c.DropSpace(ctx, 1); err != nil {
-			t.Error(err)
-		}
+		fine(t, c.DropSpace(ctx, 1))
 		go func() {
 			_, err := c.Train(ctx, second)
 			first <- err
@@ -548,9 +509,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 		t.Errorf("the space was dropped, and training says %v", err)
 	}
 	close(dropped)
-	if err := <-first; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-first)
 	checkSpaces(t, d)
 	checkCodes(t, c, dbkit.AllItems(t, c))
 }

@@ -166,9 +166,7 @@ func TestSparseIsDense(t *testing.T) {
 				a, err := w.sparse.Search(ctx, q)
 				b, other := w.sparse.Search(ctx, dense)
 				must(t, errors.Join(err, other))
-				if diff := cmp.Diff(a, b); diff != "" {
-					t.Fatalf("a query by a dense vector: %s", diff)
-				}
+				equal(t, a, b)
 			}
 			w.same("code", func(c *db.Collection) (any, error) {
 				code, z, err := c.Encode(given(items[i]))
@@ -311,12 +309,6 @@ func TestSparseRefuses(t *testing.T) {
 func TestSparseFeatureOfAnotherForm(t *testing.T) {
 	m, n := record.Modality{Name: "a", Dim: 2, Sparse: true}, record.Modality{Name: "a", Dim: 2}
 	var v model.Vector
-	if err := m.DecodeVector(&v, codec.AppendFeatures(nil, []float32{1, 2})); !errors.Is(err,
-		codec.ErrCorrupt) {
-		t.Errorf("%v", err)
-	}
-	if err := n.DecodeVector(&v, codec.AppendSparseFeatures(nil, nil, nil)); !errors.Is(err,
-		codec.ErrCorrupt) {
-		t.Errorf("%v", err)
-	}
+	errorIs(t, m.DecodeVector(&v, codec.AppendFeatures(nil, []float32{1, 2})), codec.ErrCorrupt)
+	errorIs(t, n.DecodeVector(&v, codec.AppendSparseFeatures(nil, nil, nil)), codec.ErrCorrupt)
 }

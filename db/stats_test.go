@@ -132,8 +132,6 @@ func TestDistancesOf(t *testing.T) {
 		for _, d := range distances {
 			counts[d]++
 		}
-		if diff := cmp.Diff(summaryOf(distances), state.DistancesOf(counts), nearly); diff != "" {
-			t.Fatal(diff)
-		}
+		equal(t, summaryOf(distances), state.DistancesOf(counts), nearly)
 	})
 }

@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -49,15 +48,11 @@ func TestWritesDuringTraining(t *testing.T) {
 			putAll(t, c, items[150+25*i:175+25*i])
 			swapped := *items[3+i]
 			swapped.Vectors, swapped.Labels = items[60].Vectors, nil
-			if _, err := c.Put(ctx, &swapped); err != nil {
-				t.Error(err)
-			}
+			fine(t, errOf(c.Put(ctx, &swapped)))
 			if n, err := c.Delete(ctx, items[10+i].Key); n != 1 || err != nil {
 				t.Error(n, err)
 			}
-			if _, err := c.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrBusy) {
-				t.Errorf("a training inside a training: %v", err)
-			}
+			errorIs(t, errOf(c.Train(ctx, db.TrainOptions{})), db.ErrBusy)
 		})
 	}}})
 	got := dbkit.AllItems(t, c)
@@ -130,18 +125,14 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 	if it, _ := c.Get(ctx, "empty"); it.Code != nil || it.CodeFrom != "" {
 		t.Errorf("an empty item has code %x from %q", it.Code, it.CodeFrom)
 	}
-	if _, err := c.Search(ctx, db.Query{Key: "empty"}); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("search from an item without a code: %v", err)
-	}
+	errorIs(t, errOf(c.Search(ctx, db.Query{Key: "empty"})), db.ErrInvalid)
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")
 	dbkit.EqualItems(t, items, dbkit.AllItems(t, c))
 	again := need(c.Search(ctx, db.Query{Key: "k1", From: "image"}))(t)
-	if diff := cmp.Diff(after, again); diff != "" {
-		t.Error("reopened:", diff)
-	}
+	equal(t, after, again)
 }
 
 func TestCancelledTrainingChangesNothing(t *testing.T) {
@@ -188,10 +179,8 @@ func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
 		t.Errorf("%+v", tr)
 	}
 	for range 2 {
-		if _, err := c.Search(ctx, db.Query{From: "image", Vector: items[55].Vectors["image"]}); !errors.Is(
-			err, db.ErrNoModel) {
-			t.Errorf("search by image: %v", err)
-		}
+		errorIs(t, errOf(c.Search(ctx, db.Query{From: "image", Vector: items[55].Vectors["image"]})),
+			db.ErrNoModel)
 		r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: items[55].Vectors["text"]})
 		if err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "k55" {
 			t.Errorf("search from text to image: %+v, %v", r, err)
@@ -220,18 +209,11 @@ func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 		}
 	}
 	far.Labels = nil
-	if _, err := c.Search(ctx, db.Query{From: "text", Vector: far.Vectors["text"]}); !errors.Is(err,
-		db.ErrInvalid) {
-		t.Errorf("search: %v", err)
-	}
-	if _, _, err := c.Encode(far); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("encode: %v", err)
-	}
+	errorIs(t, errOf(c.Search(ctx, db.Query{From: "text", Vector: far.Vectors["text"]})), db.ErrInvalid)
+	errorIs(t, third(c.Encode(far)), db.ErrInvalid)
 	e := db.Evaluation{Queries: map[string][][]float32{"text": {far.Vectors["text"]}},
 		Labels: [][]string{{"class0"}}}
-	if _, err := c.Evaluate(ctx, e); !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("evaluate: %v", err)
-	}
+	errorIs(t, errOf(c.Evaluate(ctx, e)), db.ErrInvalid)
 	need(c.Put(ctx, far))(t)
 	if it, err := c.Get(ctx, far.Key); err != nil || it.Code != nil || it.CodeFrom != "" {
 		t.Errorf("%+v, %v", it, err)
@@ -294,9 +276,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	leave := func(prepare func(v *state.View, cv *state.CollectionView) (*learn.NewSpace, error)) uint32 {
 		t.Helper()
 		sp := need(taught(c).Install(ctx, true, prepare))(t)
-		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, db.ErrBusy) {
-			t.Errorf("beside a call that builds: %v", err)
-		}
+		errorIs(t, errOf(c.Train(ctx, smallTraining)), db.ErrBusy)
 		must(t, db.Inside(c).Look(ctx, func(s *state.CollectionState) error { // as opening does
 			s.SpaceByID(sp.ID).Left = true
 			return nil
@@ -327,18 +307,13 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		}
 		return l.NewSpace(ctx, v, cv, false)
 	})
-	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: -8}}); !errors.Is(err,
-		db.ErrInvalid) {
-		t.Errorf("an impossible training: %v", err)
-	}
-	if err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
+	errorIs(t, errOf(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: -8}})), db.ErrInvalid)
+	fine(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		if cv.Building() == nil {
 			t.Error("an impossible training has dropped what was left")
 		}
 		return nil
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 	if tr := train(); tr.Space != 2 || !tr.Active || tr.Items != inSpace(t, c, 2).Codes.Coded {
 		t.Errorf("%+v", tr)
 	}
@@ -508,9 +483,7 @@ func TestHardCollections(t *testing.T) {
 			if tr.Items < 40 || tr.DistinctCodes < 2 {
 				t.Errorf("%+v", tr)
 			}
-			if _, err := json.Marshal(tr); err != nil {
-				t.Error(err)
-			}
+			fine(t, errOf(json.Marshal(tr)))
 			for _, it := range items[:10] {
 				if it.Vectors["image"] == nil {
 					continue

@@ -82,9 +82,7 @@ func statisticsOf(t testing.TB, c *db.Collection, space uint32) (got, want *mode
 func checkStatistics(t testing.TB, c *db.Collection, space uint32) {
 	t.Helper()
 	got, want := statisticsOf(t, c, space)
-	if err := got.Same(want, 1e-9); err != nil {
-		t.Errorf("statistics: %v", err)
-	}
+	fine(t, got.Same(want, 1e-9))
 }
 
 // Items that come one after another teach the projections by their labels; those that
@@ -164,9 +162,7 @@ func TestWritesDuringAnUpdate(t *testing.T) {
 		changed := *items[150]
 		changed.Vectors = items[250].Vectors
 		putAll(t, c, []*db.Item{&changed, items[201]})
-		if _, err := c.Delete(ctx, "k20", "k160"); err != nil {
-			t.Error(err)
-		}
+		fine(t, errOf(c.Delete(ctx, "k20", "k160")))
 	}})
 	if u.Items != 100 || !written {
 		t.Fatalf("%+v", u)
@@ -384,9 +380,7 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		}
 		w.reopen()
 	}
-	if _, err := w.c.RestoreRevision(ctx, 0, 5); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("%v", err)
-	}
+	errorIs(t, errOf(w.c.RestoreRevision(ctx, 0, 5)), db.ErrNotFound)
 	for _, to := range []uint32{9, 3, 1} {
 		u := need(w.c.RestoreRevision(ctx, 0, to))(t)
 		_, z, err := w.c.EncodeQuery(ctx, probe)

@@ -2,7 +2,6 @@ package db_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -84,8 +83,7 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 	}
 	putAll(t, c, items[100:200])
 	written := func() (n int) {
-		must(t, db.Read(c, func(_ *state.View,
-			cv *state.CollectionView) error {
+		must(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 			n = cv.Written
 			return nil
 		}))
@@ -207,9 +205,7 @@ func TestGrowingManyLabels(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := c.Update(gone, db.UpdateOptions{GrowLabels: true}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
+	errorIs(t, errOf(c.Update(gone, db.UpdateOptions{GrowLabels: true})), context.Canceled)
 	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
 	if len(u.Grown) != 12 || len(u.NoDirection) != 488 || u.Recoded != 12 {
 		t.Errorf("%d labels have grown, %d have not, %d items have another code", len(u.Grown),

@@ -150,20 +150,14 @@ func (h *churn) write(items []*db.Item, keys []string) {
 	for len(items) > 0 || len(keys) > 0 {
 		b := h.d.NewBatch()
 		for _, it := range items[:min(part, len(items))] {
-			if err := b.Put(h.c, it); err != nil {
-				h.t.Fatal(err)
-			}
+			must(h.t, b.Put(h.c, it))
 		}
 		items = items[min(part, len(items)):]
 		for _, key := range keys[:min(part, len(keys))] {
-			if err := b.Delete(h.c, key); err != nil {
-				h.t.Fatal(err)
-			}
+			must(h.t, b.Delete(h.c, key))
 		}
 		keys = keys[min(part, len(keys)):]
-		if err := b.Commit(ctx); err != nil {
-			h.t.Fatal(err)
-		}
+		must(h.t, b.Commit(ctx))
 		if h.short {
 			dbkit.MustClose(h.t, h.d)
 			h.open()
@@ -269,10 +263,8 @@ func (h *churn) check(when string) {
 		queries := h.queries(*churnQueries, clusters)
 		found, wanted := h.found(h.c, queries, ks, all)
 		for j, k := range ks {
-			x, _, err := h.c.Explain(ctx, db.Query{From: "e", Vector: queries[0], K: k, Recall: h.asked}, -1)
-			if err != nil {
-				h.t.Fatal(err)
-			}
+			x, _ := need2(h.c.Explain(ctx, db.Query{From: "e", Vector: queries[0], K: k, Recall: h.asked},
+				-1))(h.t)
 			recall, expected := float64(found[j])/float64(wanted[j]), cmp.Or(x.Recall, 1)
 			at := fmt.Sprintf("%s, queries like %s, k = %d", when, step, k)
 			h.t.Logf("%s: found %.3f, expected %.3f (%s)", at, recall, expected, x.Plan)
@@ -340,9 +332,7 @@ func (h *churn) index(put func()) {
 		h.t.Fatal(err)
 	}
 	put()
-	if _, err := h.c.IndexVectors(ctx, db.IndexOptions{Recall: h.asked}); err != nil {
-		h.t.Fatal(err)
-	}
+	need(h.c.IndexVectors(ctx, db.IndexOptions{Recall: h.asked}))(h.t)
 }
 
 // settled waits until the index has taken in what has come, and needs no more.
@@ -398,12 +388,10 @@ var churnHistories = map[string]func(h *churn, step func(name string, do func(na
 	},
 	"outliers come": func(h *churn, step func(string, func(string))) {
 		step("outliers", func(name string) {
-			h.put(*churnItems/20,
-				h.cluster(name, make([]float64, churnDims), 3))
+			h.put(*churnItems/20, h.cluster(name, make([]float64, churnDims), 3))
 		})
 		step("between them", func(name string) {
-			h.put(*churnItems/20, h.groups[0], h.groups[1],
-				h.cluster(name, h.place(3), .3))
+			h.put(*churnItems/20, h.groups[0], h.groups[1], h.cluster(name, h.place(3), .3))
 		})
 	},
 	"clusters among vectors without": func(h *churn, step func(string, func(string))) {

@@ -47,16 +47,12 @@ func TestVectorsThatComeDuringAFold(t *testing.T) {
 			if items[i].Vectors == nil {
 				continue
 			}
-			if _, err := c.Merge(ctx, &db.Item{Key: items[i].Key, Vectors: items[i].Vectors}); err != nil {
-				t.Error(err)
-			}
+			fine(t, errOf(c.Merge(ctx, &db.Item{Key: items[i].Key, Vectors: items[i].Vectors})))
 		}
 	})
 	some, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if _, err := c.IndexVectors(some, db.IndexOptions{}); err != nil {
-		t.Error(err)
-	}
+	fine(t, errOf(c.IndexVectors(some, db.IndexOptions{})))
 	close(stop)
 	wg.Wait()
 	dbkit.CheckSound(t, d, "vectors came meanwhile")
@@ -81,9 +77,7 @@ func TestVectorsThatChangeDuringAFold(t *testing.T) {
 	<-held.there
 	put(200)
 	close(held.goOn)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	fine(t, <-ended)
 	hits := answer(t, c, db.Query{From: "e", Vector: items[200].Vectors["e"], K: 2}).Hits
 	if !slices.ContainsFunc(hits, func(h db.Hit) bool { return h.Key == "k0" }) {
 		t.Errorf("found %v", keysOf(hits))
@@ -325,9 +319,7 @@ func TestAnIndexIsDroppedWhileItIsLoaded(t *testing.T) {
 		for range 3 {
 			<-begun
 		}
-		if err := c.DropVectorIndex(ctx, "e"); err != nil {
-			t.Error(err)
-		}
+		fine(t, c.DropVectorIndex(ctx, "e"))
 		wg.Wait()
 		dbkit.MustClose(t, d)
 	}
@@ -514,7 +506,7 @@ func TestOneIndexAtATime(t *testing.T) {
 			_, second = c.IndexVectors(ctx, db.IndexOptions{})
 		}
 	}}))(t)
-	checkError(t, second, db.ErrBusy, `"e"`, "wait")
+	errorIs(t, second, db.ErrBusy, `"e"`, "wait")
 	dbkit.CheckSound(t, d, "one made")
 }
 

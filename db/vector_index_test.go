@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -450,12 +449,12 @@ func TestIndexesOfOddVectors(t *testing.T) {
 		c := need(d.CreateCollection(ctx, "main",
 			db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 3}, {Name: "s", Dim: 5, Sparse: true}}}))(t)
 		_, err := c.IndexVectors(ctx, db.IndexOptions{Modality: "e"})
-		checkError(t, err, db.ErrInvalid, "no item", `modality "e"`)
+		errorIs(t, err, db.ErrInvalid, "no item", `modality "e"`)
 		dbkit.PutAll(t, d, c, items)
 		_, err = c.IndexVectors(ctx, db.IndexOptions{Modality: "s"})
-		checkError(t, err, db.ErrInvalid, "sparse", `"s"`)
+		errorIs(t, err, db.ErrInvalid, "sparse", `"s"`)
 		_, err = c.IndexVectors(ctx, db.IndexOptions{Modality: "e", Recall: 1.5})
-		checkError(t, err, db.ErrInvalid, "recall 1.5")
+		errorIs(t, err, db.ErrInvalid, "recall 1.5")
 		for range 2 { // the second replaces the first
 			if _, err := c.IndexVectors(ctx, db.IndexOptions{Modality: "e"}); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -470,7 +469,7 @@ func TestIndexesOfOddVectors(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, all, err)
 		}
 		must(t, c.DropVectorIndex(ctx, "e"))
-		checkError(t, c.DropVectorIndex(ctx, "e"), db.ErrNotFound, `"e"`)
+		errorIs(t, c.DropVectorIndex(ctx, "e"), db.ErrNotFound, `"e"`)
 		if answer(t, c, db.Query{From: "e", Vector: []float32{1, 2, 3}}).Approximate {
 			t.Error("approximate without an index")
 		}
@@ -492,9 +491,7 @@ func TestIndexesThatAreNotCompleted(t *testing.T) {
 	some, cancel := context.WithCancel(ctx)
 	_, err := c.IndexVectors(some, db.IndexOptions{Progress: func(stage string, _, _ int64) {
 		if stage == "measure" {
-			if _, err := vfs.Clone(fs, copied, "db", "db"); err != nil {
-				t.Error(err)
-			}
+			fine(t, errOf(vfs.Clone(fs, copied, "db", "db")))
 			cancel()
 		}
 	}})
@@ -532,43 +529,21 @@ func TestIndexesInTheRace(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(w), 1))
 			for i := range each {
 				it := items[600+w*each+i]
-				if _, err := c.Put(ctx, it); err != nil {
-					t.Error(err)
-				}
+				fine(t, errOf(c.Put(ctx, it)))
 				if x := items[r.IntN(600)].Vectors["e"]; x != nil && slices.Max(x) > 0 {
-					if _, err := c.Search(ctx, db.Query{From: "e", Vector: x}); err != nil {
-						t.Error(err)
-					}
+					fine(t, errOf(c.Search(ctx, db.Query{From: "e", Vector: x})))
 				}
-				if _, err := c.Delete(ctx, items[r.IntN(600)].Key); err != nil {
-					t.Error(err)
-				}
+				fine(t, errOf(c.Delete(ctx, items[r.IntN(600)].Key)))
 			}
 		})
 	}
 	wg.Go(func() {
 		for range 3 {
-			if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
-				t.Error(err)
-			}
+			fine(t, errOf(c.IndexVectors(ctx, db.IndexOptions{})))
 		}
 	})
 	wg.Wait()
 	dbkit.CheckSound(t, d, "at rest")
-}
-
-// checkError checks that an error is of a kind, and names things.
-func checkError(t testing.TB, err, is error, names ...string) {
-	t.Helper()
-	if !errors.Is(err, is) {
-		t.Errorf("%v is not %v", err, is)
-		return
-	}
-	for _, name := range names {
-		if !strings.Contains(err.Error(), name) {
-			t.Errorf("%v does not name %s", err, name)
-		}
-	}
 }
 
 // Where modalities share a space, an item is as near as the nearest of its vectors, whichever of them
@@ -577,9 +552,8 @@ func TestIndexesOfASharedSpace(t *testing.T) {
 	effort.Slow(t)
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main",
-		db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 48},
-			{Name: "text", Dim: 48, SpaceOf: "image"}}}))(t)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 48},
+		{Name: "text", Dim: 48, SpaceOf: "image"}}}))(t)
 	images, texts := embedded(t, 0, 1500, 48), embedded(t, 7000, 1500, 48)
 	var items []*db.Item
 	for i := range images {

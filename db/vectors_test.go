@@ -111,12 +111,8 @@ func TestUntrainedMistakes(t *testing.T) {
 			t.Errorf("%+v: %v", of.q, err)
 		}
 	}
-	if _, err := c.SearchRadius(ctx, db.Query{From: "e", Vector: x}, 4); !errors.Is(err, db.ErrNoModel) {
-		t.Errorf("within a radius: %v", err)
-	}
-	if _, err := dbkit.CountWithin(c, db.Query{From: "e", Vector: x}, 4); !errors.Is(err, db.ErrNoModel) {
-		t.Errorf("counted within a radius: %v", err)
-	}
+	errorIs(t, errOf(c.SearchRadius(ctx, db.Query{From: "e", Vector: x}, 4)), db.ErrNoModel)
+	errorIs(t, errOf(dbkit.CountWithin(c, db.Query{From: "e", Vector: x}, 4)), db.ErrNoModel)
 }
 
 // Few vectors are read where bounds tell them apart; and many that are as near as each other, as all
@@ -125,9 +121,8 @@ func TestUntrainedReads(t *testing.T) {
 	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main",
-		db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 64},
-			{Name: "words", Dim: 1000, Sparse: true}}}))(t)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 64},
+		{Name: "words", Dim: 1000, Sparse: true}}}))(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	var items []*db.Item
 	const n = 20_000
@@ -175,10 +170,7 @@ func TestCursorOfBeforeTraining(t *testing.T) {
 	}
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	q.After = page.Next
-	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) ||
-		!strings.Contains(err.Error(), "before the training") {
-		t.Error(err)
-	}
+	errorIs(t, errOf(c.Search(ctx, q)), db.ErrInvalid, "before the training")
 }
 
 // plainMetric is what a metric makes of two dense vectors: where it puts them, and what hits say.
@@ -397,10 +389,8 @@ func TestMetricsOfSchemas(t *testing.T) {
 		is(c, want...)
 	}
 	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
-	if err := codes.Alter(ctx, db.Alteration{Metrics: map[string]db.Metric{"a": db.Dot}}); !errors.Is(err,
-		db.ErrInvalid) || !strings.Contains(err.Error(), "bring codes") {
-		t.Error(err)
-	}
+	errorIs(t, codes.Alter(ctx, db.Alteration{Metrics: map[string]db.Metric{"a": db.Dot}}), db.ErrInvalid,
+		"bring codes")
 
 	// What a program wants to find.
 	name := c.Name()

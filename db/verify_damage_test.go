@@ -208,9 +208,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 		return n.Append(nil)
 	}
 	countersKey := codec.CollectionKey(codec.KindCounters, id)
-	bit := func(i int) func([]byte) []byte {
-		return func(b []byte) []byte { b[i] ^= 1; return b }
-	}
+	bit := func(i int) func([]byte) []byte { return func(b []byte) []byte { b[i] ^= 1; return b } }
 	keysBlock := codec.NumberKey(codec.KindRowKeys, id, 0)
 	rowCodes := codec.SpaceBlockKey(codec.KindRowCodes, id, other.ID, 0)
 	codes := codec.SpaceBlockKey(codec.KindCodes, id, other.ID, 0)
@@ -320,8 +318,8 @@ func TestVerifyNamesDamage(t *testing.T) {
 		{"string field", title, layer(title, row), false, `rows whose field "title" is "title 1"`,
 			"row 25, against item in row 25"},
 		{"slice", negative, layer(negative, row), false, `rows by field "year", slice`, "missing: row 25"},
-		{"slice of a row without the field", negative, layer(negative, 28), false, `rows by field "year", slice`,
-			"too much: row 28"},
+		{"slice of a row without the field", negative, layer(negative, 28), false,
+			`rows by field "year", slice`, "too much: row 28"},
 		{"no slice", codec.FieldRowsKey(id, 0, 0, "xx"), get(live), false, `rows by field "year", slice`,
 			"no such slice"},
 		{"field not indexed", codec.FieldRowsKey(id, 4, 0, "x"), get(live), false, `rows whose field "note"`,
@@ -355,11 +353,9 @@ func TestVerifyNamesDamage(t *testing.T) {
 			"code of row 25", "unknown provenance 9"},
 		{"revision of a code", rowCodes, block(rowCodes, row, func(b []byte) []byte { b[6] = 200; return b }),
 			false, "code of row 25", "of revision 200"},
-		{"code of no item", rowCodes,
-			block(rowCodes, 254, func([]byte) []byte {
-				return codec.RowCode{Provenance: 1,
-					Revision: 1}.Append(nil)
-			}), false, "code of row 254", "no item"},
+		{"code of no item", rowCodes, block(rowCodes, 254, func([]byte) []byte {
+			return codec.RowCode{Provenance: 1, Revision: 1}.Append(nil)
+		}), false, "code of row 254", "no item"},
 		{"code", codes, block(codes, 0, bit(0)), false, "posting", "missing: code number 0"},
 		{"row beside a code", codes, block(codes, 0, func(b []byte) []byte { b[len(b)-4] ^= 1; return b }),
 			false, "code number 0", "too much: row"},

@@ -216,12 +216,8 @@ func TestVerifyWhileWriting(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 4))
 		for range 60 {
 			it := items[random.IntN(len(items))]
-			if _, err := c.Put(ctx, it); err != nil {
-				t.Error(err)
-			}
-			if _, err := c.Delete(ctx, items[random.IntN(len(items))].Key); err != nil {
-				t.Error(err)
-			}
+			fine(t, errOf(c.Put(ctx, it)))
+			fine(t, errOf(c.Delete(ctx, items[random.IntN(len(items))].Key)))
 		}
 	}()
 	for range 5 {
@@ -239,10 +235,8 @@ func TestVerifyWhileWriting(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	dbkit.MustClose(t, d)
-	if _, err := d.Verify(ctx, db.VerifyOptions{}, func(report.Finding) error { return nil }); !errors.Is(err,
-		db.ErrClosed) {
-		t.Errorf("closed: %v", err)
-	}
+	errorIs(t, errOf(d.Verify(ctx, db.VerifyOptions{}, func(report.Finding) error { return nil })),
+		db.ErrClosed)
 }
 
 // An item that was written when the projections were 0 has no code, and gets none when they
@@ -376,9 +370,7 @@ func TestVerifyFolder(t *testing.T) {
 	}
 	report := func(report.Finding) error { return nil }
 	d := dbkit.MustOpen(t, dir, nil)
-	if _, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, report); !errors.Is(err, db.ErrLocked) {
-		t.Errorf("while it is open: %v", err)
-	}
+	errorIs(t, errOf(db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, report)), db.ErrLocked)
 	dbkit.MustClose(t, d)
 	for _, other := range []string{t.TempDir(), filepath.Join(dir, "nosuch")} {
 		if _, err := db.VerifyFolder(ctx, other, nil, db.VerifyOptions{}, report); !errors.Is(err,

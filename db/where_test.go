@@ -39,15 +39,16 @@ func TestWhereRefuses(t *testing.T) {
 		{c, "( ", 3, "is expected, not the end"},
 		{c, "label = 'a' AND title = 1", 25, `field title is of type string`},
 		{c, "size = 1", 1, `unknown field "size": the fields of collection "main" are year, title`},
-		{c, "has(sound)", 5, `unknown modality or field "sound": collection "main" has the modalities image, text and the fields year`},
+		{c, "has(sound)", 5,
+			`unknown modality or field "sound": collection "main" has the modalities image, text and the fields year`},
 		{c, "year = 'x'", 8, "field year is of type int"},
 		{codes, "site = 1", 1, `unknown field "site": the fields of collection "codes" are size`},
 		{codes, "has(image)", 5, `the items of collection "codes" bring codes`},
 		{c, strings.Repeat("(", 1<<20), 1, "bytes are too many"},
 	} {
 		for what, err := range map[string]error{
-			"count":  dbkit.Second(tc.c.Count(ctx, tc.where)),
-			"delete": dbkit.Second(tc.c.DeleteWhere(ctx, tc.where)),
+			"count":  errOf(tc.c.Count(ctx, tc.where)),
+			"delete": errOf(tc.c.DeleteWhere(ctx, tc.where)),
 			"items":  firstError(tc.c, ctx, tc.where),
 		} {
 			var we *db.WhereError
@@ -79,25 +80,17 @@ func TestWhereRefuses(t *testing.T) {
 	}
 	cctx, cancel := context.WithCancel(ctx)
 	cancel()
-	for what, err := range map[string]error{
-		"count":  dbkit.Second(c.Count(cctx, "label = 'a'")),
-		"delete": dbkit.Second(c.DeleteWhere(cctx, "label = 'a'")),
+	errorsAre(t, context.Canceled, map[string]error{
+		"count":  errOf(c.Count(cctx, "label = 'a'")),
+		"delete": errOf(c.DeleteWhere(cctx, "label = 'a'")),
 		"items":  firstError(c, cctx, "label = 'a'"),
-	} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s, cancelled: %v", what, err)
-		}
-	}
+	})
 	dbkit.MustClose(t, d)
-	for what, err := range map[string]error{
-		"count":  dbkit.Second(c.Count(ctx, "label = 'a'")),
-		"delete": dbkit.Second(c.DeleteWhere(ctx, "label = 'a'")),
+	errorsAre(t, db.ErrClosed, map[string]error{
+		"count":  errOf(c.Count(ctx, "label = 'a'")),
+		"delete": errOf(c.DeleteWhere(ctx, "label = 'a'")),
 		"items":  firstError(c, ctx, "label = 'a'"),
-	} {
-		if !errors.Is(err, db.ErrClosed) {
-			t.Errorf("%s, closed: %v", what, err)
-		}
-	}
+	})
 }
 
 func firstError(c *db.Collection, ctx context.Context, where string) error {
@@ -156,9 +149,7 @@ func TestDeleteWhere(t *testing.T) {
 	if n, err := c.DeleteWhere(ctx, "NOT label = ''"); n != 5 || err != nil {
 		t.Errorf("all: %d, %v", n, err)
 	}
-	if n, err := c.Count(ctx, "NOT label = 'x'"); n != 0 || err != nil {
-		t.Errorf("%d left, %v", n, err)
-	}
+	holds(t, c, 0, "NOT label = 'x'")
 }
 
 // Every filter sees the items of one state, whatever is being written.
@@ -199,9 +190,7 @@ func TestFiltersSeeOneState(t *testing.T) {
 		})
 	}
 	for i := range 40 {
-		if err := put([]string{"b", "a"}[i%2]); err != nil {
-			t.Error(err)
-		}
+		fine(t, put([]string{"b", "a"}[i%2]))
 	}
 	close(done)
 	readers.Wait()
@@ -269,9 +258,7 @@ func TestExplainNamesScannedFields(t *testing.T) {
 				}
 			}
 		}
-		if n, err := copied.Count(ctx, where); err != nil || n != want {
-			t.Errorf("%s: %d in the index-only copy, %v, want %d", where, n, err, want)
-		}
+		holds(t, copied, want, where)
 	}
 }
 
@@ -355,20 +342,14 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 			}
 		}
 		for _, where := range []string{"year = 2001", "month = 7", "year = 2001 AND month < 6"} {
-			if err := o.CheckWhere(ctx, where); err != nil {
-				t.Error(err)
-			}
+			fine(t, o.CheckWhere(ctx, where))
 			for _, q := range queries {
 				for _, q.K = range []int{20, n} {
 					q.Where = where
-					if err := o.CheckSearch(ctx, q); err != nil {
-						t.Error(err)
-					}
+					fine(t, o.CheckSearch(ctx, q))
 				}
 				q.K = 0
-				if err := o.CheckRadius(ctx, q, 2); err != nil {
-					t.Error(err)
-				}
+				fine(t, o.CheckRadius(ctx, q, 2))
 				checkWithin(t, c, q, items)
 			}
 		}
@@ -402,9 +383,7 @@ func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 			}
 		}
 	}
-	if err := runs.Close(); err != nil {
-		t.Error(err)
-	}
+	fine(t, runs.Close())
 	for distance, n := range distances {
 		if n != at[distance] {
 			t.Errorf("%+v: %d items are counted at %d bits, %d hits are there", q, n, distance, at[distance])
@@ -491,7 +470,7 @@ func deleteBesideWrites(t *testing.T, where string) {
 			if _, err := c.Merge(ctx, &db.Item{Key: "k05", Labels: []string{"other"}}); err != nil {
 				return err
 			}
-			return dbkit.Second(c.Delete(ctx, "k06"))
+			return errOf(c.Delete(ctx, "k06"))
 		}
 		written <- write()
 	}()
@@ -524,8 +503,7 @@ func filterable(t *testing.T) (*db.DB, *db.Collection) {
 	d := dbtest.Open(t, "", nil)
 	set := dbtest.Pairs{}
 	schema := set.Schema()
-	schema.Fields = append(schema.Fields,
-		db.Field{Name: "price", Type: db.Float, Indexed: true},
+	schema.Fields = append(schema.Fields, db.Field{Name: "price", Type: db.Float, Indexed: true},
 		db.Field{Name: "sold", Type: db.Bool, Indexed: true},
 		db.Field{Name: "taken", Type: db.Time, Indexed: true})
 	c := need(d.CreateCollection(t.Context(), "main", schema))(t)
@@ -585,9 +563,7 @@ func TestFilterArguments(t *testing.T) {
 	if n, err := c.DeleteWhere(t.Context(), "label = ? AND number >= ?", "it's", 60); n != 30 || err != nil {
 		t.Errorf("%d deleted, %v", n, err)
 	}
-	if n, err := c.Count(t.Context(), "label = ?", "it's"); n != 30 || err != nil {
-		t.Errorf("%d left, %v", n, err)
-	}
+	holds(t, c, 30, "label = ?", "it's")
 }
 
 // What is wrong with an argument is said before anything is done, with its number.
@@ -613,9 +589,12 @@ func TestFilterArgumentsRefused(t *testing.T) {
 			"column 9: field taken is of type time, and the string '2024-02-30' is no time"},
 		{"taken > '10000-01-01'", nil,
 			"the string '10000-01-01' is beyond the times that a field can have, those of the years 0 to 9999"},
-		{"label = ?", []any{day}, "label is compared with strings, not with argument 1, the time 2024-01-01T00:00:00Z"},
-		{"price < ?", []any{day}, "field price is of type float: it is compared with numbers, not with argument 1, the time 2024-01-01T00:00:00Z"},
-		{"taken > 2024", nil, "field taken is of type time: it is compared with times in quotes, as '2024-05-01' or '2024-05-01T12:30:00Z', not with the number 2024"},
+		{"label = ?", []any{day},
+			"label is compared with strings, not with argument 1, the time 2024-01-01T00:00:00Z"},
+		{"price < ?", []any{day},
+			"field price is of type float: it is compared with numbers, not with argument 1, the time 2024-01-01T00:00:00Z"},
+		{"taken > 2024", nil,
+			"field taken is of type time: it is compared with times in quotes, as '2024-05-01' or '2024-05-01T12:30:00Z', not with the number 2024"},
 		{"taken LIKE '2024%'", nil,
 			"field taken is of type time: LIKE is for strings; a span of time is >= its begin AND < its end"},
 		{"label = ?", []any{[]string{"a"}}, "argument 1 is a list"},
@@ -643,9 +622,7 @@ func TestFilterArgumentsRefused(t *testing.T) {
 			}
 		}
 	}
-	if n, err := c.Count(t.Context(), ""); n != 120 || err != nil {
-		t.Errorf("%d items, %v", n, err)
-	}
+	holds(t, c, 120)
 }
 
 // A cursor belongs to a query with these arguments, whatever the Go types of the numbers.
@@ -660,10 +637,7 @@ func TestCursorWithArguments(t *testing.T) {
 		t.Errorf("the same query: %v, %v", second, err)
 	}
 	q.Args = []any{101}
-	if _, err := c.Search(t.Context(), q); !errors.Is(err, db.ErrInvalid) ||
-		!strings.Contains(err.Error(), "another query") {
-		t.Errorf("other arguments: %v", err)
-	}
+	errorIs(t, errOf(c.Search(t.Context(), q)), db.ErrInvalid, "another query")
 	q.Args = []any{100}
 	q.After = ""
 	runs := need(c.SearchRadius(t.Context(), q, 16))(t)
@@ -671,7 +645,5 @@ func TestCursorWithArguments(t *testing.T) {
 	q.Args[0] = 7 // the caller's again
 	some := need(runs.First(t.Context(), 5))(t)
 	q.Args[0], q.After = 100, some.Next
-	if _, err := c.Search(t.Context(), q); err != nil {
-		t.Errorf("a cursor from runs: %v", err)
-	}
+	fine(t, errOf(c.Search(t.Context(), q)))
 }
