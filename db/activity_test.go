@@ -50,15 +50,11 @@ func TestLatencies(t *testing.T) {
 			}
 		}
 		got := l.Stats()
-		if got != want {
-			t.Fatalf("%v: %+v, want %+v", times, got, want)
-		}
+		stopIf(t, got != want, "%v: %+v, want %+v", times, got, want)
 		slices.Sort(times)
 		for _, q := range []float64{0, .5, .99, 1} {
 			if len(times) == 0 {
-				if got.Quantile(q) != 0 {
-					t.Fatal("a quantile of nothing")
-				}
+				stopIf(t, got.Quantile(q) != 0, "a quantile of nothing")
 				continue
 			}
 			is := times[max(int(math.Ceil(q*float64(len(times)))), 1)-1]
@@ -80,12 +76,9 @@ func TestActivity(t *testing.T) {
 		need(c.Put(ctx, it))(t)
 	}
 	need(c.Merge(ctx, &db.Item{Key: "k1", Payload: []byte("x")}))(t)
-	if n, err := c.Delete(ctx, "k0", "k1", "none"); n != 2 || err != nil {
-		t.Fatal(n, err)
-	}
-	if err := c.PutIf(ctx, items[5], nil); err == nil {
-		t.Fatal("no conflict")
-	}
+	gives(t, 2)(c.Delete(ctx, "k0", "k1", "none"))
+	err := c.PutIf(ctx, items[5], nil)
+	stopIf(t, err == nil, "no conflict")
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	must(t, d.WaitForIndex(ctx))
 	before := dbkit.MustStats(t, d).Activity
@@ -107,34 +100,26 @@ func TestActivity(t *testing.T) {
 		q := db.Query{From: "text", Vector: items[i].Vectors["text"], K: 3 + i, Plan: plan,
 			Where: "label = 'class1' OR year > 0"}
 		e, _, err := c.Explain(ctx, q, -1) // not counted
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r, err := c.Search(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want[kind{"search", e.Plan}]++
 		hits += len(r.Hits)
 		if e, _, err = c.Explain(ctx, q, 4); err != nil {
 			t.Fatal(err)
 		}
 		runs, err := c.SearchRadius(ctx, q, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := dbkit.MustStats(t, d).Activity.Snapshots; n != 1 {
-			t.Errorf("%d are open", n)
-		}
+		must(t, err)
+		n := dbkit.MustStats(t, d).Activity.Snapshots
+		failIf(t, n != 1, "%d are open", n)
 		runs.Close()
 		want[kind{"search_radius", e.Plan}]++
 	}
 	all := need(c.SearchAll(ctx, []db.Query{{Key: "k7"}, {Key: "k8", K: 2}}))(t)
 	want[kind{"search_all", ""}]++
 	hits += len(all[0].Hits) + len(all[1].Hits)
-	if _, err := c.Search(ctx, db.Query{Key: "none"}); err == nil {
-		t.Fatal("found")
-	}
+	_, err = c.Search(ctx, db.Query{Key: "none"})
+	stopIf(t, err == nil, "found")
 	a := dbkit.MustStats(t, d).Activity
 	got := map[kind]uint64{}
 	for _, s := range a.Searches {
@@ -167,10 +152,8 @@ func TestRunningOperations(t *testing.T) {
 		}
 	}
 	dbkit.MustTrain(t, c, opt)
-	if len(during) != 1 || during[0].Op != event.OpTrain || during[0].Collection != "main" ||
-		during[0].Stage != "encode" {
-		t.Errorf("%+v", during)
-	}
+	failIf(t, len(during) != 1 || during[0].Op != event.OpTrain || during[0].Collection != "main" ||
+		during[0].Stage != "encode", "%+v", during)
 	// A callback that panics ends it, too.
 	opt.Progress = func(string, int64, int64) { panic("the callback") }
 	func() {
@@ -178,9 +161,8 @@ func TestRunningOperations(t *testing.T) {
 		_, _ = c.Train(ctx, opt)
 	}()
 	must(t, d.WaitForIndex(ctx))
-	if a := dbkit.MustStats(t, d).Activity; len(a.Running) != 0 {
-		t.Errorf("%+v", a.Running)
-	}
+	a := dbkit.MustStats(t, d).Activity
+	failIf(t, len(a.Running) != 0, "%+v", a.Running)
 }
 
 // Stats open no file, and ask for the sizes of files only where something has changed, or once a
@@ -264,43 +246,31 @@ func TestTracer(t *testing.T) {
 	need(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}))(t)
 	q := db.Query{Code: []byte{1}, Plan: db.PlanScan}
 	need(c.Search(context.WithValue(ctx, spanKey{}, "request"), q))(t)
-	if _, err := c.Search(ctx, db.Query{Code: []byte{1, 2}}); err == nil {
-		t.Fatal("found")
-	}
-	if runs := must1[*db.Runs](t)(c.SearchRadius(ctx, q, 1)); runs.Close() != nil {
-		t.Fatal("the runs do not close")
-	}
+	_, err := c.Search(ctx, db.Query{Code: []byte{1, 2}})
+	stopIf(t, err == nil, "found")
+	runs := must1[*db.Runs](t)(c.SearchRadius(ctx, q, 1))
+	stopIf(t, runs.Close() != nil, "the runs do not close")
 	need(c.SearchAll(ctx, []db.Query{q, q}))(t)
 	must(t, d.Compact(ctx))
 	var ops []string
 	for i, call := range s.calls {
 		if call.Op == event.OpIndex {
-			if s.inside[i] != "compact" {
-				t.Errorf("a span of indexing within %q", s.inside[i])
-			}
+			failIf(t, s.inside[i] != "compact", "a span of indexing within %q", s.inside[i])
 			continue
 		}
 		ops = append(ops, string(call.Op)+" "+s.inside[i])
-		if call.Dir != db.State(d).Engine.Dir {
-			t.Errorf("%+v", call)
-		}
+		failIf(t, call.Dir != db.State(d).Engine.Dir, "%+v", call)
 	}
-	if want := []string{"write ", "search request", "search ", "search_radius ", "search_all ",
-		"compact "}; !slices.Equal(ops, want) {
-		t.Errorf("%q, want %q", ops, want)
-	}
+	want := []string{"write ", "search request", "search ", "search_radius ", "search_all ", "compact "}
+	failIf(t, !slices.Equal(ops, want), "%q, want %q", ops, want)
 	for _, want := range []string{
 		"write false [changes=1]", "search false [plan=scan hits=1]", "search true []",
 		"search_radius false [plan=scan hits=1]", "search_all false [queries=2 hits=2]", "compact false []",
 	} {
-		if !slices.Contains(s.ends, want) {
-			t.Errorf("%q has no %q", s.ends, want)
-		}
+		failIf(t, !slices.Contains(s.ends, want), "%q has no %q", s.ends, want)
 	}
 	dbkit.MustClose(t, d)
-	if len(s.ends) != len(s.calls) {
-		t.Errorf("%d spans, %d ends", len(s.calls), len(s.ends))
-	}
+	failIf(t, len(s.ends) != len(s.calls), "%d spans, %d ends", len(s.calls), len(s.ends))
 }
 
 // What is indexed as it comes has no span of its own.
@@ -327,8 +297,6 @@ func TestTracerOfBackground(t *testing.T) {
 	}
 	dbkit.MustClose(t, d)
 	for _, call := range s.calls {
-		if call.Op == event.OpIndex {
-			t.Errorf("%+v", call)
-		}
+		failIf(t, call.Op == event.OpIndex, "%+v", call)
 	}
 }

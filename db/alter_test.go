@@ -104,10 +104,8 @@ func TestAlter(t *testing.T) {
 	check(c)
 	dbkit.CheckSound(t, d, "opened again")
 	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{Name: "third", Type: db.Bool}}})
-	if s := dbkit.MustSchema(t, c); len(s.Fields) != len(want.Fields)+1 ||
-		len(s.Modalities) != len(want.Modalities) {
-		t.Errorf("%+v", s)
-	}
+	s := dbkit.MustSchema(t, c)
+	failIf(t, len(s.Fields) != len(want.Fields)+1 || len(s.Modalities) != len(want.Modalities), "%+v", s)
 	dbkit.MustClose(t, d)
 	errorIs(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "late", Type: db.Bool}}}),
 		db.ErrClosed)
@@ -166,17 +164,13 @@ func TestAlterRefuses(t *testing.T) {
 	} {
 		schema := dbkit.MustSchema(t, r.c)
 		err := r.c.Alter(ctx, r.a)
-		if !errors.Is(err, r.want) || !strings.Contains(fmt.Sprint(err), r.says) ||
-			strings.Count(fmt.Sprint(err), "fddhdb: ") != 1 {
-			t.Errorf("%+v: %v", r.a, err)
-		}
-		if diff := cmp.Diff(schema, dbkit.MustSchema(t, r.c)); diff != "" {
-			t.Errorf("%+v: %s", r.a, diff)
-		}
+		failIf(t, !errors.Is(err, r.want) || !strings.Contains(fmt.Sprint(err), r.says) ||
+			strings.Count(fmt.Sprint(err), "fddhdb: ") != 1, "%+v: %v", r.a, err)
+		diff := cmp.Diff(schema, dbkit.MustSchema(t, r.c))
+		failIf(t, diff != "", "%+v: %s", r.a, diff)
 	}
-	if now := dbkit.MustStats(t, d).Sequence; now != commits {
-		t.Errorf("%d commits", now-commits)
-	}
+	now := dbkit.MustStats(t, d).Sequence
+	failIf(t, now != commits, "%d commits", now-commits)
 	mustAlter(t, codes, db.Alteration{AddFields: []db.Field{{Name: "n", Type: db.Int, Indexed: true}}})
 	need(codes.Put(ctx, &db.Item{Key: "k", Code: []byte{1, 2}, Fields: map[string]any{"n": 5}}))(t)
 	holds(t, codes, 1, "n = 5")
@@ -208,9 +202,8 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	before := need(c.Search(ctx, query))(t)
 	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}})
 	after, err := c.Search(ctx, query)
-	if diff := cmp.Diff(before.Hits, after.Hits); diff != "" || err != nil {
-		t.Error(diff, err)
-	}
+	diff := cmp.Diff(before.Hits, after.Hits)
+	failIf(t, diff != "" || err != nil, "%v, %v", diff, err)
 
 	// Items come with it, one with nothing else, while the model does not know it.
 	sounds(items[50:])
@@ -223,10 +216,9 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	dbkit.CheckSound(t, d, "altered")
 	unlearned := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, db.ErrNoModel) || !strings.Contains(err.Error(),
-			`knows nothing of modality "audio"`) || !strings.Contains(err.Error(), "train again") {
-			t.Errorf("%s: %v", what, err)
-		}
+		failIf(t, !errors.Is(err, db.ErrNoModel) ||
+			!strings.Contains(err.Error(), `knows nothing of modality "audio"`) ||
+			!strings.Contains(err.Error(), "train again"), "%s: %v", what, err)
 	}
 	from := db.Query{From: "audio", To: "text", Vector: []float32{1, 0, 0}, K: 90}
 	unlearned("search", errOf(c.Search(ctx, from)))
@@ -242,19 +234,15 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	}
 	unlearned("evaluate", errOf(c.Evaluate(ctx, of("audio"))))
 	found, err := c.Evaluate(ctx, of("image"))
-	if err != nil || found[0].To != "text" || found[0].Hamming.Database != 89 {
-		t.Errorf("%+v, %v", found, err)
-	}
+	failIf(t, err != nil || found[0].To != "text" || found[0].Hamming.Database != 89, "%+v, %v", found, err)
 	// What has it can be found by the codes that it has.
 	to := db.Query{From: "image", To: "audio", Vector: items[7].Vectors["image"], K: 90}
 	if res, err := c.Search(ctx, to); err != nil || len(res.Hits) != 40-1 {
 		t.Errorf("%d hits, %v", len(res.Hits), err)
 	}
 	s, err := c.Stats()
-	if err != nil || !s.Modalities[0].Learned || s.Modalities[2].Learned || s.Modalities[2].Items != 40 ||
-		s.CodedItems != 89 {
-		t.Errorf("%+v, %v", s, err)
-	}
+	failIf(t, err != nil || !s.Modalities[0].Learned || s.Modalities[2].Learned ||
+		s.Modalities[2].Items != 40 || s.CodedItems != 89, "%+v, %v", s, err)
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
 	dbkit.CheckSound(t, d, "updated")
 
@@ -262,13 +250,11 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	re := need(c.Reindex(ctx, db.ReindexOptions{}))(t)
 	unlearned("reindexed", errOf(mustInSpace(t, c, re.Space).Search(ctx, from)))
 	training.Map["audio"] = model.MapRBF
-	if tr := dbkit.MustTrain(t, c, training); len(tr.LeftOut) > 0 {
-		t.Errorf("%+v", tr)
-	}
+	tr := dbkit.MustTrain(t, c, training)
+	failIf(t, len(tr.LeftOut) > 0, "%+v", tr)
 	for _, q := range []db.Query{from, to, query} {
-		if res, err := c.Search(ctx, q); err != nil || len(res.Hits) == 0 {
-			t.Errorf("from %s to %s: %+v, %v", q.From, q.To, res, err)
-		}
+		res, err := c.Search(ctx, q)
+		failIf(t, err != nil || len(res.Hits) == 0, "from %s to %s: %+v, %v", q.From, q.To, res, err)
 	}
 	if it, err := c.Get(ctx, "k80"); err != nil || it.Code == nil {
 		t.Errorf("%+v, %v", it, err)
@@ -295,9 +281,7 @@ func TestEvaluateWhatWasAlone(t *testing.T) {
 	e := db.Evaluation{Queries: map[string][][]float32{"image": {items[0].Vectors["image"]}},
 		Labels: [][]string{items[0].Labels}}
 	before, err := c.Evaluate(ctx, e)
-	if err != nil || len(before) != 1 {
-		t.Fatal(before, err)
-	}
+	stopIf(t, err != nil || len(before) != 1, "%v, %v", before, err)
 	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}})
 	after, err := c.Evaluate(ctx, e)
 	if err != nil || len(after) != 2 || after[1].To != "audio" || after[1].Hamming.Database != 0 {
@@ -365,9 +349,7 @@ func TestBatchesAcrossAlter(t *testing.T) {
 	need(c.Merge(ctx, &db.Item{Key: "a", Vectors: map[string][]float32{"audio": {1, 2, 3}}}))(t)
 	must(t, merge.Commit(ctx))
 	it, err := c.Get(ctx, "a")
-	if err != nil || len(it.Vectors) != 3 {
-		t.Errorf("%+v, %v", it, err)
-	}
+	failIf(t, err != nil || len(it.Vectors) != 3, "%+v, %v", it, err)
 	errorIs(t, expect.Commit(ctx), db.ErrConflict)
 	checkSpaces(t, d)
 }
@@ -397,13 +379,10 @@ func TestAlterRightAfterOpening(t *testing.T) {
 	}
 	need(c.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2}, Fields: map[string]any{"f0": 1, "f1": 2}}))(t)
 	holds(t, c, 1, "f0 = 1 AND f1 = 2")
-	if res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 2}); err != nil || len(res.Hits) != 2 ||
-		res.Hits[1].Distance != 0 {
-		t.Errorf("%+v, %v", res, err)
-	}
-	if s := dbkit.MustStats(t, d); s.Items != n+1 {
-		t.Errorf("%d items", s.Items)
-	}
+	res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 2})
+	failIf(t, err != nil || len(res.Hits) != 2 || res.Hits[1].Distance != 0, "%+v, %v", res, err)
+	s := dbkit.MustStats(t, d)
+	failIf(t, s.Items != n+1, "%d items", s.Items)
 	dbkit.CheckSound(t, d, "altered")
 }
 
@@ -473,9 +452,8 @@ func TestAlterDuringEverything(t *testing.T) {
 		return err
 	})
 	all.Wait()
-	if s := dbkit.MustSchema(t, c); len(s.Modalities) != 2+rounds || len(s.Fields) != 4+rounds {
-		t.Errorf("%+v", s)
-	}
+	s := dbkit.MustSchema(t, c)
+	failIf(t, len(s.Modalities) != 2+rounds || len(s.Fields) != 4+rounds, "%+v", s)
 	dbkit.CheckSound(t, d, "afterwards")
 	checkSpaces(t, d)
 }
@@ -555,27 +533,18 @@ func checkAltered(t testing.TB, what string, fsys vfs.FS, possible ...alteredSta
 	defer dbkit.MustClose(t, d)
 	c := dbkit.MustCollection(t, d, "main")
 	got := alteredStateOf(t, c)
-	if !slices.Contains(possible, got) {
-		t.Fatalf("%s: %+v is none of %+v", what, got, possible)
-	}
+	stopIf(t, !slices.Contains(possible, got), "%s: %+v is none of %+v", what, got, possible)
 	// an index that was not made to its end is none
-	if found, _ := dbkit.Findings(t, d, db.VerifyOptions{}); len(found) > 0 {
-		t.Fatalf("%s: %v", what, found)
-	}
+	found, _ := dbkit.Findings(t, d, db.VerifyOptions{})
+	stopIf(t, len(found) > 0, "%s: %v", what, found)
 	for _, step := range alterSteps[:4] {
-		if err := step(c); err != nil && !errors.Is(err, db.ErrExists) {
-			t.Fatalf("%s: afterwards: %v", what, err)
-		}
+		err := step(c)
+		stopIf(t, err != nil && !errors.Is(err, db.ErrExists), "%s: afterwards: %v", what, err)
 	}
-	if now := alteredStateOf(t, c); now.titled != got.titled || now.indexed != 5 {
-		t.Fatalf("%s: afterwards %+v, before %+v", what, now, got)
-	}
-	if n, err := c.Count(ctx, "place = 'Bern'"); n != 1 || err != nil {
-		t.Fatalf("%s: %d items, %v", what, n, err)
-	}
-	if err := inconsistency(d); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
+	now := alteredStateOf(t, c)
+	stopIf(t, now.titled != got.titled || now.indexed != 5, "%s: afterwards %+v, before %+v", what, now, got)
+	gives(t, 1, what)(c.Count(ctx, "place = 'Bern'"))
+	must(t, inconsistency(d), what)
 }
 
 // Whichever write to a file fails, once or from then on for ever, a collection has been
@@ -611,9 +580,8 @@ func TestEveryFailedWriteOfAlter(t *testing.T) {
 					t.Fatalf("%s: %v", what, err)
 				}
 				if i < len(alterSteps)-1 {
-					if now := alteredStateOf(t, c); now != before {
-						t.Fatalf("%s: %v, and readers see %+v, not %+v", what, err, now, before)
-					}
+					now := alteredStateOf(t, c)
+					stopIf(t, now != before, "%s: %v, and readers see %+v, not %+v", what, err, now, before)
 					after = afterStep(before, i)
 					_ = d.Close()
 				}
@@ -624,9 +592,7 @@ func TestEveryFailedWriteOfAlter(t *testing.T) {
 			checkAltered(t, fmt.Sprintf("write %d fails, and those after it: %v: %v", k, forever, err), mem,
 				before, after)
 			if !hit {
-				if err != nil || k < 8 {
-					t.Errorf("%d writes, %v", k, err)
-				}
+				failIf(t, err != nil || k < 8, "%d writes, %v", k, err)
 				t.Logf("%d writes failed in turn, and those after them: %v", k, forever)
 				break
 			}
@@ -669,9 +635,7 @@ func TestCrashesAroundAlter(t *testing.T) {
 			}
 			checkAltered(t, crash.what, crash.fs, possible...)
 		}
-		if len(cr.crashes) < 8 {
-			t.Errorf("%d crashes", len(cr.crashes))
-		}
+		failIf(t, len(cr.crashes) < 8, "%d crashes", len(cr.crashes))
 		t.Logf("NoSync %v: %d crashes", noSync, len(cr.crashes))
 	}
 }

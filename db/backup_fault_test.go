@@ -52,9 +52,7 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 				err := do(ctx, s)
 				cancel()
 				if s.k.Load() >= 0 {
-					if err != nil {
-						t.Fatalf("%s without a failure: %v", what, err)
-					}
+					must(t, err, what, "without a failure")
 					return
 				}
 				if err != nil && (!errors.Is(err, want) || !strings.HasPrefix(err.Error(), "fddhdb: ")) {
@@ -77,9 +75,8 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 			must(t, mem.RemoveAll("r"))
 		}, func(ctx context.Context, s backup.Store) error {
 			_, err := db.Restore(ctx, s, "r", &db.Options{FS: mem}, db.RestoreOptions{ID: first.ID})
-			if _, serr := mem.Stat("r"); err != nil && !errors.Is(serr, fs.ErrNotExist) {
-				t.Errorf("after %v the folder is there", err)
-			}
+			_, serr := mem.Stat("r")
+			failIf(t, err != nil && !errors.Is(serr, fs.ErrNotExist), "after %v the folder is there", err)
 			return err
 		})
 		all := repo.clone()
@@ -88,9 +85,8 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 			soundRepository(t, repo)
 			return err
 		})
-		if v := soundRepository(t, repo); v.Backups == 0 {
-			t.Error("no backup is left")
-		}
+		v := soundRepository(t, repo)
+		failIf(t, v.Backups == 0, "no backup is left")
 		r := restored(t, repo, db.RestoreOptions{})
 		sameContents(t, d, r)
 		dbkit.MustClose(t, r)
@@ -146,9 +142,7 @@ func TestEveryFailedOperationOfARestore(t *testing.T) {
 			}
 		}
 		d := dbkit.MustOpen(t, "r", opts)
-		if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); n != 20 || err != nil {
-			t.Fatalf("operation %d: %d items, %v", k, n, err)
-		}
+		gives(t, 20, k)(dbkit.MustCollection(t, d, "main").Count(t.Context(), ""))
 		dbkit.MustClose(t, d)
 		if !fail.Fired {
 			t.Logf("%d operations failed in turn", k)
@@ -196,9 +190,8 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 		if err != nil && (strings.Contains(path, store.CheckpointsName) || !errors.Is(err, db.ErrFailed)) {
 			t.Fatalf("operation %d, %s: a write: %v", k, path, err)
 		}
-		if cerr := d.Close(); cerr != nil && err == nil {
-			t.Fatalf("operation %d, %s: %v", k, path, cerr)
-		}
+		cerr := d.Close()
+		stopIf(t, cerr != nil && err == nil, "operation %d, %s: %v", k, path, cerr)
 		if !fired {
 			t.Logf("%d operations failed in turn", k)
 			soundRepository(t, repo)
@@ -295,9 +288,7 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 			})},
 		{name: "repair", base: damaged, do: func(l *spacesLife) error { return repairLosingNothing(l.fs) },
 			left: func(t *testing.T, label string, fsys vfs.FS, _ error) {
-				if err := repairLosingNothing(fsys); err != nil {
-					t.Fatal(label, ": and again: ", err)
-				}
+				must(t, repairLosingNothing(fsys), label, "and again")
 				q := *p
 				q.t, q.fs = t, fsys
 				q.sameStored(label, q.sound(label, nil))
@@ -327,14 +318,10 @@ func copyLeft(want lifeState, again func(vfs.FS) error) func(*testing.T, string,
 		opts := &db.Options{FS: fsys, MustExist: true}
 		d, oerr := db.Open("copy", opts)
 		if errors.Is(oerr, db.ErrNotDatabase) && err != nil {
-			if err := again(fsys); err != nil {
-				t.Fatal(label, ": and again: ", err)
-			}
+			must(t, again(fsys), label, "and again")
 			d, oerr = db.Open("copy", opts)
 		}
-		if oerr != nil {
-			t.Fatalf("%s: %v; and the copy: %v", label, err, oerr)
-		}
+		stopIf(t, oerr != nil, "%s: %v; and the copy: %v", label, err, oerr)
 		checkWhole(t, label, d, want)
 	}
 }
@@ -351,9 +338,7 @@ func checkWhole(t *testing.T, label string, d *db.DB, want lifeState) {
 		_, err = d.Verify(ctx, db.VerifyOptions{},
 			func(f report.Finding) error { return errors.New(f.String()) })
 	}
-	if err != nil {
-		t.Fatal(label, ": the copy: ", err)
-	}
+	must(t, err, label, "the copy")
 }
 
 // backupsLeft returns a function that checks that those that were completed are there, but
@@ -364,9 +349,7 @@ func backupsLeft(made []string, deleted string, want lifeState) func(*testing.T,
 		t.Helper()
 		repo := vfsStore{fsys, faultyRepository}
 		all, lerr := backup.List(ctx, repo)
-		if lerr != nil {
-			t.Fatal(label, ": ", lerr)
-		}
+		stopIf(t, lerr != nil, "%v: %v", label, lerr)
 		var ids []string
 		for _, m := range all {
 			ids = append(ids, m.ID)
@@ -381,18 +364,12 @@ func backupsLeft(made []string, deleted string, want lifeState) func(*testing.T,
 			!come && deleted == "" && err == nil || len(ids) > len(made)+1 {
 			t.Fatalf("%s: %v; there are %q, and were %q", label, err, ids, made)
 		}
-		if _, err := backup.Verify(ctx, repo, backup.VerifyOptions{},
-			func(f backup.Finding) error { return errors.New(f.String()) }); err != nil {
-			t.Fatal(label, ": ", err)
-		}
-		if _, err := db.Restore(ctx, repo, "copy", &db.Options{FS: fsys},
-			db.RestoreOptions{ID: newest, SkipVerify: true}); err != nil {
-			t.Fatal(label, ": ", err)
-		}
+		must(t, errOf(backup.Verify(ctx, repo, backup.VerifyOptions{},
+			func(f backup.Finding) error { return errors.New(f.String()) })), label)
+		must(t, errOf(db.Restore(ctx, repo, "copy", &db.Options{FS: fsys},
+			db.RestoreOptions{ID: newest, SkipVerify: true})), label)
 		d, oerr := db.Open("copy", &db.Options{FS: fsys, MustExist: true})
-		if oerr != nil {
-			t.Fatal(label, ": ", oerr)
-		}
+		stopIf(t, oerr != nil, "%v: %v", label, oerr)
 		checkWhole(t, label, d, want)
 	}
 }

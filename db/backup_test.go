@@ -54,9 +54,8 @@ func restored(t testing.TB, repo backup.Store, opt db.RestoreOptions) *db.DB {
 	dir := filepath.Join(t.TempDir(), "restored")
 	need(db.Restore(ctx, repo, dir, nil, opt))(t)
 	for _, left := range []string{store.RestoringName, store.MarkerName + ".tmp"} {
-		if _, err := os.Stat(filepath.Join(dir, left)); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the restored folder has %s: %v", left, err)
-		}
+		_, err := os.Stat(filepath.Join(dir, left))
+		failIf(t, !errors.Is(err, os.ErrNotExist), "the restored folder has %s: %v", left, err)
 	}
 	d := dbkit.MustOpen(t, dir, &db.Options{MustExist: true})
 	t.Cleanup(func() { _ = d.Close() })
@@ -68,9 +67,7 @@ func soundRepository(t testing.TB, repo backup.Store) *backup.Verification {
 	t.Helper()
 	v, err := backup.Verify(ctx, repo, backup.VerifyOptions{},
 		func(f backup.Finding) error { t.Error(f); return nil })
-	if err != nil {
-		t.Error(err)
-	}
+	fine(t, err)
 	return v
 }
 
@@ -164,9 +161,7 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 			t.Errorf("%d items, written were %d before and %d after", n, before, after)
 		}
 		for _, it := range items[:n] {
-			if !there[it.Key] {
-				t.Errorf("%s of the first %d is missing", it.Key, n)
-			}
+			failIf(t, !there[it.Key], "%s of the first %d is missing", it.Key, n)
 		}
 		dbkit.MustClose(t, r)
 	}
@@ -218,16 +213,12 @@ func TestRestoreRefuses(t *testing.T) {
 			backup.ErrNotFound},
 		"another database": {dir, db.RestoreOptions{Database: "ffff"}, backup.ErrNotFound},
 	} {
-		if _, err := db.Restore(ctx, repo, c.dir, nil, c.opt); !errors.Is(err, c.want) ||
-			strings.Count(err.Error(), "fddhdb: ") != 1 {
-			t.Errorf("%s: %v", what, err)
-		}
+		_, err := db.Restore(ctx, repo, c.dir, nil, c.opt)
+		failIf(t, !errors.Is(err, c.want) || strings.Count(err.Error(), "fddhdb: ") != 1, "%s: %v", what, err)
 	}
 	errorIs(t, errOf(os.Stat(dir)), os.ErrNotExist)
-	if m, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{Before: first.Time}); err != nil ||
-		m.ID != first.ID {
-		t.Errorf("by time: %v, %v", m, err)
-	}
+	m, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{Before: first.Time})
+	failIf(t, err != nil || m.ID != first.ID, "by time: %v, %v", m, err)
 	if m, err := db.Restore(ctx, repo, t.TempDir(), nil,
 		db.RestoreOptions{ID: second.ID[:len(second.ID)-2]}); err != nil || m.ID != second.ID {
 		t.Errorf("by the beginning of an id, to an empty folder: %v, %v", m, err)
@@ -269,9 +260,7 @@ func TestDamagedBackups(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || found != 1 || v.Findings != 1 {
-			t.Errorf("%s: verify: %+v, %v", what, v, err)
-		}
+		failIf(t, err != nil || found != 1 || v.Findings != 1, "%s: verify: %+v, %v", what, v, err)
 		next := mustBackup(t, d, repo, db.BackupOptions{})
 		if _, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{ID: next.ID}); err != nil {
 			t.Errorf("%s: restore of the next backup: %v", what, err)
@@ -376,12 +365,10 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 	put(n-first, min(n-first, 98_000), appended)
 	back("first")
 	back("again, without a change")
-	if share := after(n/100, appended, "a hundredth appended at once"); share > .05 {
-		t.Errorf("%.1f %% are new", 100*share)
-	}
-	if share := after(100, appended, "a hundredth appended in batches of 100"); share > .05 {
-		t.Errorf("%.1f %% are new", 100*share)
-	}
+	share := after(n/100, appended, "a hundredth appended at once")
+	failIf(t, share > .05, "%.1f %% are new", 100*share)
+	share = after(100, appended, "a hundredth appended in batches of 100")
+	failIf(t, share > .05, "%.1f %% are new", 100*share)
 	for i := range 6 {
 		after(100, appended, fmt.Sprintf("the same, %d more", i+1))
 	}
@@ -398,9 +385,7 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 		q := db.Query{From: "image", To: "text", Key: fmt.Sprint(written()), K: 50}
 		want := need(c.Search(ctx, q))(t)
 		got, err := dbkit.MustCollection(t, other, "main").Search(ctx, q)
-		if err != nil || !slices.Equal(got.Hits, want.Hits) {
-			t.Errorf("%s: %v, or other hits", q.Key, err)
-		}
+		failIf(t, err != nil || !slices.Equal(got.Hits, want.Hits), "%s: %v, or other hits", q.Key, err)
 	}
 }
 
@@ -595,9 +580,7 @@ func TestKilledBackupsAndPrunes(t *testing.T) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestProcessThatIsKilled$", "-test.v")
 		cmd.Env = append(os.Environ(), "FDDHDB_TEST_KILL="+root)
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		must(t, cmd.Start())
 		var said bytes.Buffer
 		after := r.IntN(4) // backups; then at some moment of the next ones
@@ -632,14 +615,10 @@ func TestKilledBackupsAndPrunes(t *testing.T) {
 					newer++
 				}
 			}
-			if !there && newer < keptAfterKills {
-				t.Fatalf("backup %s is lost, of %d", id, len(items))
-			}
+			stopIf(t, !there && newer < keptAfterKills, "backup %s is lost, of %d", id, len(items))
 		}
 	}
-	if newest == "" {
-		t.Fatal("no backup was completed")
-	}
+	stopIf(t, newest == "", "no backup was completed")
 	d := restored(t, repo, db.RestoreOptions{})
 	if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); err != nil || n < items[newest] {
 		t.Errorf("%d items in the newest backup, %d were written before one: %v", n, items[newest], err)

@@ -156,9 +156,8 @@ func BenchmarkStats(b *testing.B) {
 				b.StopTimer()
 				need(c.Put(ctx, item(i%100_000)))(b)
 				b.StartTimer()
-				if s, err := d.Stats(); err != nil || s.Collections[0].Labels != n {
-					b.Fatal(s, err)
-				}
+				s, err := d.Stats()
+				stopIf(b, err != nil || s.Collections[0].Labels != n, "%v, %v", s, err)
 			}
 		})
 	}

@@ -89,13 +89,10 @@ func sameContents(t testing.TB, a, b *db.DB) {
 	t.Helper()
 	x, y := contents(t, a), contents(t, b)
 	for key, value := range x {
-		if other, ok := y[key]; !ok || other != value {
-			t.Fatalf("key %x: %.200q, and %.200q (%v)", key, value, other, ok)
-		}
+		other, ok := y[key]
+		stopIf(t, !ok || other != value, "key %x: %.200q, and %.200q (%v)", key, value, other, ok)
 	}
-	if len(x) != len(y) {
-		t.Fatalf("%d keys and %d", len(x), len(y))
-	}
+	stopIf(t, len(x) != len(y), "%d keys and %d", len(x), len(y))
 }
 
 // sameAnswers compares what two collections say.
@@ -104,13 +101,9 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 	items := dbkit.AllItems(t, a)
 	dbkit.EqualItems(t, items, dbkit.AllItems(t, b))
 	sa, err := a.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sb, err := b.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range []*db.CollectionStats{sa, sb} {
 		s.QueryDistances = nil
 		s.MemoryBytes, s.IndexBytes, s.RerankBytes = 0, 0, 0
@@ -118,9 +111,7 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 	equal(t, sa, sb)
 	la, _ := a.Labels()
 	lb, _ := b.Labels()
-	if !slices.Equal(la, lb) {
-		t.Fatalf("labels %v and %v", la, lb)
-	}
+	stopIf(t, !slices.Equal(la, lb), "labels %v and %v", la, lb)
 	for seed := range effort.Of(3, 2) {
 		q := db.Query{K: 20}
 		first := -1 // no radius, but the nearest
@@ -139,9 +130,7 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 					if r >= 0 {
 						res, err = dbkit.FirstWithin(c, q, r)
 					}
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					return res
 				}
 				if x, y := ask(a), ask(b); !oracle.SameHits(x.Hits, y.Hits) || x.Total != y.Total {
@@ -220,9 +209,8 @@ func (w *world) put(items []*db.Item, more ...func(*db.Batch)) {
 	for _, it := range items {
 		must(w.t, b.Put(w.c, it))
 	}
-	if n := before + len(items) + len(more); b.Len() != n {
-		w.t.Fatalf("a batch of %d for %d", b.Len(), n)
-	}
+	n := before + len(items) + len(more)
+	stopIf(w.t, b.Len() != n, "a batch of %d for %d", b.Len(), n)
 	must(w.t, b.Commit(ctx))
 }
 
@@ -245,9 +233,8 @@ func bothWays(t *testing.T, schema db.Schema, loads int, history func(w *world))
 	if b, s := bulk.loads.Load(), single.loads.Load(); b != int64(loads) || s != 0 {
 		t.Fatalf("%d and %d bulk loads, not %d and 0", b, s, loads)
 	}
-	if names, err := bulk.fs.List("db"); err != nil || slices.Contains(names, store.IngestName) {
-		t.Errorf("the folder holds %v, %v", names, err)
-	}
+	names, err := bulk.fs.List("db")
+	failIf(t, err != nil || slices.Contains(names, store.IngestName), "the folder holds %v, %v", names, err)
 }
 
 func prefixed(p string) func(int) string {
@@ -385,9 +372,7 @@ func TestBatchesThatAreNoBulkLoad(t *testing.T) {
 							must(t, change(w, b))
 						}
 					}
-					if b.Len() != before+len(items)+1 {
-						t.Errorf("a batch of %d", b.Len())
-					}
+					failIf(t, b.Len() != before+len(items)+1, "a batch of %d", b.Len())
 					must(t, b.Commit(ctx))
 				}
 			})
@@ -426,16 +411,13 @@ func TestCancelledBulkLoad(t *testing.T) {
 		b.Put(c, it)
 	}
 	errorIs(t, b.Commit(cancelled), context.Canceled)
-	if n := len(dbkit.AllItems(t, c)); n != 0 {
-		t.Errorf("%d items", n)
-	}
+	n := len(dbkit.AllItems(t, c))
+	failIf(t, n != 0, "%d items", n)
 	putAll(t, c, dbkit.CodeItems(10, 16, 2, nil))
-	if s, err := c.Stats(); err != nil || s.Items != 10 || s.CodedItems != 10 || s.DistinctCodes > 10 {
-		t.Errorf("%+v, %v", s, err)
-	}
-	if it, err := c.Get(ctx, "9"); err != nil || len(it.Code) != 2 {
-		t.Error(it, err)
-	}
+	s, err := c.Stats()
+	failIf(t, err != nil || s.Items != 10 || s.CodedItems != 10 || s.DistinctCodes > 10, "%+v, %v", s, err)
+	it, err := c.Get(ctx, "9")
+	failIf(t, err != nil || len(it.Code) != 2, "%v, %v", it, err)
 }
 
 // bulkLife opens a database, puts items, loads some in bulk, again where that failed
@@ -480,9 +462,7 @@ func bulkLife(fsys vfs.FS, noSync bool) (puts int, loaded, retried, unknown bool
 func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unknown bool) {
 	t.Helper()
 	d, err := db.Open("db", &db.Options{FS: fsys})
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
+	must(t, err, what)
 	defer d.Close()
 	c, err := d.Collection("main")
 	if errors.Is(err, db.ErrNotFound) && puts == 0 && !loaded {
@@ -508,9 +488,7 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 	if mark, err := d.Mark("loaded"); (err == nil) != (bulk > 0) || bulk > 0 && string(mark) != "yes" {
 		t.Errorf("%s: %d items of a bulk load, and its mark is %q, %v", what, bulk, mark, err)
 	}
-	if others < puts {
-		t.Errorf("%s: %d other items of %d", what, others, puts)
-	}
+	failIf(t, others < puts, "%s: %d other items of %d", what, others, puts)
 	s, err := c.Stats()
 	if err != nil || s.Items != bulk+others || s.CodedItems != bulk+others || s.DistinctCodes != len(codes) {
 		t.Errorf("%s: %+v, %d codes, %v", what, s, len(codes), err)
@@ -521,9 +499,7 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 			t.Errorf("%s, plan %v: %d items are near, not %d, %v", what, plan, res.Total, near, err)
 		}
 	}
-	if _, err := c.Put(ctx, &db.Item{Code: []byte{3, 4}}); err != nil {
-		t.Errorf("%s, afterwards: %v", what, err)
-	}
+	fine(t, errOf(c.Put(ctx, &db.Item{Code: []byte{3, 4}})), what, "afterwards")
 	if names, err := fsys.List("db"); err != nil || slices.Contains(names, store.IngestName) {
 		t.Errorf("%s: the folder holds %v, %v", what, names, err)
 	}
@@ -556,9 +532,7 @@ func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
 			break
 		}
 	}
-	if alone == 0 {
-		t.Error("no failure concerned the load alone")
-	}
+	failIf(t, alone == 0, "no failure concerned the load alone")
 }
 
 // A read that fails while the store takes the tables costs the load alone.
@@ -625,9 +599,7 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 			return nil
 		}))
 		_, loaded, _, _ := bulkLife(fsys, noSync)
-		if !loaded || len(crashes) < 50 {
-			t.Fatalf("loaded: %v, %d crashes", loaded, len(crashes))
-		}
+		stopIf(t, !loaded || len(crashes) < 50, "loaded: %v, %d crashes", loaded, len(crashes))
 		for i, cr := range crashes {
 			if !effort.Sampled(i, 5) && i < len(crashes)-2 {
 				continue
@@ -674,9 +646,8 @@ func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
 	dbkit.MustTrain(t, many.c, opt)
 	must(t, many.c.DropSpace(ctx, 1))
 	for key := range contents(t, many.d) {
-		if kind := key[0]; kind >= codec.KindSpace && kind <= codec.KindSubstring && key[8] != 2 {
-			t.Fatalf("key %x", key)
-		}
+		kind := key[0]
+		stopIf(t, kind >= codec.KindSpace && kind <= codec.KindSubstring && key[8] != 2, "key %x", key)
 	}
 	before := dbkit.AllItems(t, many.c)
 	many.reopen()
@@ -699,9 +670,7 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 		if stage == "encode" && !wrote {
 			wrote = true
 			w.put([]*db.Item{&replaced, items[learn.TableRows+55]})
-			if n, err := w.c.Delete(ctx, "k3", "k4", "k3999"); n != 3 || err != nil {
-				t.Error(n, err)
-			}
+			gives(t, 3)(w.c.Delete(ctx, "k3", "k4", "k3999"))
 		}
 	}
 	tr := dbkit.MustTrain(t, w.c, opt)
@@ -716,9 +685,8 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 		}
 		for _, plan := range dbkit.AllPlans {
 			q := db.Query{To: "text", Key: "k1", K: 1, Plan: plan}
-			if res, err := dbkit.FirstWithin(w.c, q, 0); err != nil || res.Total == 0 {
-				t.Errorf("plan %v: %+v, %v", plan, res, err)
-			}
+			res, err := dbkit.FirstWithin(w.c, q, 0)
+			failIf(t, err != nil || res.Total == 0, "plan %v: %+v, %v", plan, res, err)
 		}
 		if s, err := w.c.Stats(); err != nil || s.CodedItems != tr.Items ||
 			len(dbkit.AllItems(t, w.c)) != tr.Items {
@@ -747,13 +715,11 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	for _, space := range []db.Space{2, 4} { // numbers are not used twice
 		before := dbkit.AllItems(t, c)
 		broken = true
-		if _, err := c.Train(ctx, opt); !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) {
-			t.Fatal(err)
-		}
+		_, err := c.Train(ctx, opt)
+		stopIf(t, !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed), "%v", err)
 		broken = false
 		dbkit.EqualItems(t, before, dbkit.AllItems(t, c))
-		if tr := dbkit.MustTrain(t, c, opt); tr.Space != space || tr.Items != learn.TableRows {
-			t.Errorf("%+v", tr)
-		}
+		tr := dbkit.MustTrain(t, c, opt)
+		failIf(t, tr.Space != space || tr.Items != learn.TableRows, "%+v", tr)
 	}
 }

@@ -57,9 +57,7 @@ func checkCopy(t testing.TB, fsys vfs.FS, dir, what string) {
 		return
 	}
 	c := dbkit.MustCollection(t, d, "main")
-	if n, err := c.Count(t.Context(), ""); n != 60 || err != nil {
-		t.Errorf("%s: %d items, %v", what, n, err)
-	}
+	gives(t, 60, what)(c.Count(t.Context(), ""))
 	if r, err := c.Search(ctx, db.Query{Key: "k7", K: 60}); err != nil || len(r.Hits) != 60 {
 		t.Errorf("%s: %v, %v", what, r, err)
 	}
@@ -67,9 +65,7 @@ func checkCopy(t testing.TB, fsys vfs.FS, dir, what string) {
 	for _, f := range all {
 		t.Errorf("%s: %v", what, f)
 	}
-	if err := d.Close(); err != nil {
-		t.Errorf("%s: %v", what, err)
-	}
+	fine(t, d.Close(), what)
 }
 
 // Whichever change to the file system fails while a checkpoint is made: it is an error,
@@ -98,10 +94,8 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 				fired := fail.Fired
 				fail.Fired = true
 				fail.Mu.Unlock()
-				if err != nil && (!errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) ||
-					strings.Count(err.Error(), "fddhdb: ") != 1) {
-					t.Fatalf("change %d failed: %v", k, err)
-				}
+				stopIf(t, err != nil && (!errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) ||
+					strings.Count(err.Error(), "fddhdb: ") != 1), "change %d failed: %v", k, err)
 				if left := there(t, mem); err == nil && !slices.Equal(left, []string{"copy"}) ||
 					err != nil && !(len(left) == 0 || slices.Equal(left, []string{"copy.incomplete"})) {
 					t.Fatalf("change %d failed with %v, and there is %v", k, err, left)
@@ -114,9 +108,7 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 					if k%8 > 0 {
 						continue
 					}
-					if err := d.Checkpoint(ctx, "copy", opt); err != nil {
-						t.Fatalf("change %d failed, and the next attempt: %v", k, err)
-					}
+					must(t, d.Checkpoint(ctx, "copy", opt), "change", k, "failed, and the next attempt")
 				}
 				checkCopy(t, mem, "copy", fmt.Sprintf("change %d failed", k))
 				must(t, mem.RemoveAll("copy"))
@@ -198,9 +190,7 @@ func TestCrashesAroundACheckpoint(t *testing.T) {
 					continue
 				}
 				d, err := db.Open("db", &db.Options{FS: cr.fs, MustExist: true})
-				if err != nil {
-					t.Fatalf("%s: %v", cr.what, err)
-				}
+				must(t, err, cr.what)
 				if err := d.Checkpoint(ctx, "copy", opt); err != nil && !errors.Is(err, db.ErrExists) {
 					t.Errorf("%s: %v", cr.what, err)
 				}
@@ -208,9 +198,7 @@ func TestCrashesAroundACheckpoint(t *testing.T) {
 				checkCopy(t, cr.fs, "copy", cr.what)
 				checkCopy(t, cr.fs, "db", cr.what)
 			}
-			if whole == 0 {
-				t.Error("none was whole")
-			}
+			failIf(t, whole == 0, "none was whole")
 			t.Logf("%d crashes, in %d of them it was whole", len(c.crashes), whole)
 		})
 	}
@@ -274,9 +262,7 @@ func TestCancelledCheckpoint(t *testing.T) {
 				if closes {
 					want = db.ErrClosed
 				}
-				if err != nil && !errors.Is(err, want) {
-					t.Fatalf("%s, at operation %d: %v", what, k, err)
-				}
+				stopIf(t, err != nil && !errors.Is(err, want), "%s, at operation %d: %v", what, k, err)
 				if left := there(t, mem); (err == nil) != slices.Equal(left, []string{"copy"}) ||
 					err != nil && len(left) > 0 {
 					t.Fatalf("%s, at operation %d: %v, and there is %v", what, k, err, left)
@@ -296,9 +282,7 @@ func TestCancelledCheckpoint(t *testing.T) {
 				}
 			}
 			dbkit.MustClose(t, d)
-			if completed == 0 {
-				t.Errorf("%s was never complete", what)
-			}
+			failIf(t, completed == 0, "%s was never complete", what)
 		}
 	}
 }
@@ -357,9 +341,8 @@ func TestCheckpointRefuses(t *testing.T) {
 	checkCopy(t, mem, "busy", "of two at a time")
 	db.State(d).Engine.Log.Fail(errors.New("the disk is gone"))
 	for what, opt := range checkpoints {
-		if err := d.Checkpoint(ctx, "late", opt); !errors.Is(err, db.ErrFailed) {
-			t.Errorf("%s of a failed database: %v", what, err)
-		}
+		err := d.Checkpoint(ctx, "late", opt)
+		failIf(t, !errors.Is(err, db.ErrFailed), "%s of a failed database: %v", what, err)
 	}
 	_ = d.Close()
 	errorIs(t, d.Checkpoint(ctx, "late", db.CheckpointOptions{}), db.ErrClosed)
@@ -378,7 +361,6 @@ func TestCheckpointOnDisk(t *testing.T) {
 		checkCopy(t, vfs.Default, what, what)
 		errorIs(t, d.Checkpoint(ctx, dir, opt), db.ErrExists)
 	}
-	if got := listing(t, "."); len(got) != len(checkpoints) {
-		t.Errorf("there is %v", got)
-	}
+	got := listing(t, ".")
+	failIf(t, len(got) != len(checkpoints), "there is %v", got)
 }

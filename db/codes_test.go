@@ -392,12 +392,10 @@ func TestNearFails(t *testing.T) {
 	}
 	cctx, cancel := context.WithCancel(ctx)
 	cancel()
-	if got, err := s.Near(cctx, nil, query, all, 64); len(got) != 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %d, %v", len(got), err)
-	}
-	if got, err := s.Near(ctx, nil, query, all, 64); len(got) != len(all) || err != nil {
-		t.Errorf("after that: %d of %d, %v", len(got), len(all), err)
-	}
+	got, err := s.Near(cctx, nil, query, all, 64)
+	failIf(t, len(got) != 0 || !errors.Is(err, context.Canceled), "cancelled: %d, %v", len(got), err)
+	got, err = s.Near(ctx, nil, query, all, 64)
+	failIf(t, len(got) != len(all) || err != nil, "after that: %d of %d, %v", len(got), len(all), err)
 }
 
 // Codes that are far apart cost the blocks that they are in, and none between.

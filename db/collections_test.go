@@ -62,9 +62,7 @@ func TestDropCollection(t *testing.T) {
 	}
 	for _, kind := range []byte{codec.KindItem, codec.KindFieldRows, codec.KindRetraction, codec.KindLessons,
 		codec.KindSubstring, codec.KindModel} {
-		if !kinds[kind] {
-			t.Fatalf("the collection has no keys of kind %x", kind)
-		}
+		stopIf(t, !kinds[kind], "the collection has no keys of kind %x", kind)
 	}
 	snap := need(d.Snapshot())(t)
 	defer snap.Close()
@@ -98,26 +96,18 @@ func TestDropCollection(t *testing.T) {
 	gone(c)
 	codes := 0
 	for _, err := range then.Codes(ctx, "text") {
-		if err != nil {
-			t.Fatalf("codes of a snapshot: %v", err)
-		}
+		must(t, err, "codes of a snapshot")
 		codes++
 	}
-	if codes != len(put) {
-		t.Errorf("%d codes in the snapshot, want %d", codes, len(put))
-	}
+	failIf(t, codes != len(put), "%d codes in the snapshot, want %d", codes, len(put))
 	fine(t, errOf(then.Evaluate(ctx,
 		db.Evaluation{Queries: map[string][][]float32{"image": {put[3].Vectors["image"]}},
 			Labels: [][]string{put[3].Labels}})))
 	for key := range allKeys(t, d) {
-		if key[0] != codec.KindDatabase && !before[key] {
-			t.Errorf("key %x is left", key)
-		}
+		failIf(t, key[0] != codec.KindDatabase && !before[key], "key %x is left", key)
 		delete(before, key)
 	}
-	if len(before) > 0 {
-		t.Errorf("%d keys of another collection are gone", len(before))
-	}
+	failIf(t, len(before) > 0, "%d keys of another collection are gone", len(before))
 	dbkit.EqualItems(t, items, dbkit.AllItems(t, kept))
 
 	// Who reads it already goes on, also while another takes the name.
@@ -127,18 +117,16 @@ func TestDropCollection(t *testing.T) {
 	if got, err := then.Search(ctx, q); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("in the snapshot: %v\n%s", err, cmp.Diff(want, got))
 	}
-	if hits, err := dbkit.Collect(runs.Hits(ctx)); err != nil || len(hits) != 80 {
-		t.Errorf("of a search that had begun: %d hits, %v", len(hits), err)
-	}
+	hits, err := dbkit.Collect(runs.Hits(ctx))
+	failIf(t, err != nil || len(hits) != 80, "of a search that had begun: %d hits, %v", len(hits), err)
 	errorIs(t, errOf(c.Put(ctx, put[0])), db.ErrNotFound)
 	holds(t, other, 1)
 	runs.Close()
 	snap.Close()
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", opts)
-	if it, err := dbkit.MustCollection(t, d, "main").Get(ctx, "k1"); err != nil || it.CodeFrom != "given" {
-		t.Errorf("after reopening: %+v, %v", it, err)
-	}
+	it, err := dbkit.MustCollection(t, d, "main").Get(ctx, "k1")
+	failIf(t, err != nil || it.CodeFrom != "given", "after reopening: %+v, %v", it, err)
 	dbkit.EqualItems(t, items, dbkit.AllItems(t, dbkit.MustCollection(t, d, "kept")))
 }
 
@@ -159,13 +147,9 @@ func TestDropCollectionEndsItsTraining(t *testing.T) {
 			fine(t, d.DropCollection(ctx, "main"))
 			fine(t, errOf(d.CreateCollection(ctx, "main", db.Schema{Bits: 8})))
 		}}})
-		if !errors.Is(err, db.ErrNotFound) || !dropped {
-			t.Errorf("dropped at %q: %v", phase, err)
-		}
+		failIf(t, !errors.Is(err, db.ErrNotFound) || !dropped, "dropped at %q: %v", phase, err)
 		for key := range allKeys(t, d) {
-			if key[0] > codec.KindName && key[4] != 2 {
-				t.Errorf("dropped at %q: key %x", phase, key)
-			}
+			failIf(t, key[0] > codec.KindName && key[4] != 2, "dropped at %q: key %x", phase, key)
 		}
 	}
 }
@@ -193,9 +177,8 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 	need(b.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2, 3, 4}}))(t)
 	holds(t, b, state.LoadAtOnce+51)
 	names, err := d.Collections()
-	if diff := cmp.Diff([]string{"b"}, names); err != nil || diff != "" {
-		t.Error(err, diff)
-	}
+	diff := cmp.Diff([]string{"b"}, names)
+	failIf(t, err != nil || diff != "", "%v, %v", err, diff)
 }
 
 // Whenever the power fails, a collection is there whole, or not at all.
@@ -218,9 +201,7 @@ func TestCrashesAroundDroppingACollection(t *testing.T) {
 	defer is.Close()
 	errorIs(t, errOf(is.Collection("main")), db.ErrNotFound)
 	for key := range allKeys(t, is) {
-		if key[0] != codec.KindDatabase {
-			t.Errorf("key %x is left", key)
-		}
+		failIf(t, key[0] != codec.KindDatabase, "key %x is left", key)
 	}
 }
 
@@ -297,9 +278,7 @@ func TestCollectionsComeAndGo(t *testing.T) {
 		}
 		for _, name := range names {
 			c, err := d.Collection(name)
-			if err != nil || !want[name] {
-				t.Fatalf("%s: %v", name, err)
-			}
+			stopIf(t, err != nil || !want[name], "%s: %v", name, err)
 			if s, err := c.Stats(); err != nil || s.Items != 1 || s.Name != name {
 				t.Fatalf("%+v, %v", s, err)
 			}
@@ -312,9 +291,8 @@ func TestCollectionsComeAndGo(t *testing.T) {
 	for i, s := range snaps {
 		for j := range 70 {
 			name := fmt.Sprint("c", j)
-			if _, err := s.Collection(name); (err == nil) != then[i][name] {
-				t.Errorf("snapshot %d: %s: %v", i, name, err)
-			}
+			_, err := s.Collection(name)
+			failIf(t, (err == nil) != then[i][name], "snapshot %d: %s: %v", i, name, err)
 		}
 		must(t, s.Close())
 	}

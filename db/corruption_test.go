@@ -197,9 +197,8 @@ func TestDamageToEveryByte(t *testing.T) {
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: folderFrom(t, files)})
 	want := need(portrait(d))(t)
 	dbkit.MustClose(t, d)
-	if what, err := outcome(t, files, want); what != harmless {
-		t.Fatalf("nothing is damaged: %s, %v", what, err)
-	}
+	what, err := outcome(t, files, want)
+	stopIf(t, what != harmless, "nothing is damaged: %s, %v", what, err)
 
 	counts := map[string]map[string]int{}
 	try := func(name, how string, change func(files map[string][]byte)) {
@@ -210,25 +209,20 @@ func TestDamageToEveryByte(t *testing.T) {
 		var err error
 		before := totalAlloc()
 		watched(label, func() { what, err = outcome(t, damaged, want) })
-		if n := totalAlloc() - before; n > 512<<20 {
-			t.Errorf("%s: %d MiB allocated", label, n>>20)
-		}
+		n := totalAlloc() - before
+		failIf(t, n > 512<<20, "%s: %d MiB allocated", label, n>>20)
 		sort := sortOf(name)
 		if counts[sort] == nil {
 			counts[sort] = map[string]int{}
 		}
 		counts[sort][what]++
-		if what == wrong {
-			t.Errorf("%s: %s: %v", label, what, err)
-		}
+		failIf(t, what == wrong, "%s: %s: %v", label, what, err)
 		for _, own := range []error{db.ErrCorrupt, db.ErrFormat, db.ErrNotDatabase} {
 			if errors.Is(err, own) {
 				return
 			}
 		}
-		if what == refused {
-			t.Errorf("%s: %v says nothing of damage", label, err)
-		}
+		failIf(t, what == refused, "%s: %v says nothing of damage", label, err)
 	}
 	random := seed.Rand(t, 1, 2)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -346,18 +340,14 @@ func survivors(t *testing.T, label string, files map[string][]byte, states map[s
 	lost *int) string {
 	d, err := db.Open("db", &db.Options{FS: folderFrom(t, files), MustExist: true, CacheBytes: 1 << 20})
 	if err != nil {
-		if !errors.Is(err, db.ErrCorrupt) && !errors.Is(err, db.ErrNotDatabase) &&
-			!errors.Is(err, db.ErrFormat) {
-			t.Errorf("%s: %v says nothing of damage", label, err)
-		}
+		failIf(t, !errors.Is(err, db.ErrCorrupt) && !errors.Is(err, db.ErrNotDatabase) &&
+			!errors.Is(err, db.ErrFormat), "%s: %v says nothing of damage", label, err)
 		return refused
 	}
 	defer dbkit.MustClose(t, d)
 	findings := 0
 	_, err = d.Verify(ctx, db.VerifyOptions{}, func(report.Finding) error { findings++; return nil })
-	if err != nil {
-		t.Errorf("%s: %v", label, err)
-	}
+	fine(t, err, label)
 	got, err := portrait(d)
 	n, known := states[got]
 	switch {
@@ -427,9 +417,7 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 	}
 	dbkit.MustClose(t, d)
 	tables, err := filepath.Glob(filepath.Join(dir, store.StoreName, "*.sst"))
-	if err != nil || len(tables) == 0 {
-		t.Fatal(tables, err)
-	}
+	stopIf(t, err != nil || len(tables) == 0, "%v, %v", tables, err)
 	for _, name := range tables {
 		b := need(os.ReadFile(name))(t)
 		if len(b) > 8<<20 {
@@ -445,9 +433,7 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 		findings++
 		return nil
 	})
-	if err != nil || findings == 0 {
-		t.Errorf("%d findings, %v", findings, err)
-	}
+	failIf(t, err != nil || findings == 0, "%d findings, %v", findings, err)
 	d = dbkit.MustOpen(t, dir, nil)
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")

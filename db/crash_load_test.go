@@ -188,9 +188,7 @@ func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWrit
 	t.Helper()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: left, MustExist: true})
 	defer dbkit.MustClose(t, d)
-	if err := inconsistency(d); err != nil {
-		t.Fatal(label, ": ", err)
-	}
+	must(t, inconsistency(d), label)
 	var found [2]map[string]string
 	for i, name := range []string{"main", "codes"} {
 		found[i] = map[string]string{}
@@ -218,11 +216,7 @@ func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWrit
 	}
 	more(d)
 	c := dbkit.MustCollection(t, d, "main")
-	if err := complete(c); err != nil {
-		t.Fatal(label, ": ", err)
-	}
-	if _, err := c.Put(ctx, &db.Item{Key: "after", Labels: []string{"class0"}}); err != nil {
-		t.Fatal(label, ": ", err)
-	}
+	must(t, complete(c), label)
+	must(t, errOf(c.Put(ctx, &db.Item{Key: "after", Labels: []string{"class0"}})), label)
 	checkSpaces(t, d)
 }

@@ -114,18 +114,14 @@ func TestPagesWhileTheCollectionChanges(t *testing.T) {
 		last := 0
 		for _, h := range got {
 			seen[h.Key]++
-			if h.Distance < last {
-				t.Fatalf("the distance falls from %d to %d", last, h.Distance)
-			}
+			stopIf(t, h.Distance < last, "the distance falls from %d to %d", last, h.Distance)
 			last = h.Distance
 			if code, ok := stay[h.Key]; ok && h.Distance != bits.OnesCount8(code[0]^q.Code[0]) {
 				t.Fatalf("item %s at %d", h.Key, h.Distance)
 			}
 		}
 		for key := range stay {
-			if seen[key] != 1 {
-				t.Fatalf("item %s comes %d times in %d hits", key, seen[key], len(got))
-			}
+			stopIf(t, seen[key] != 1, "item %s comes %d times in %d hits", key, seen[key], len(got))
 		}
 	})
 }
@@ -140,9 +136,7 @@ func TestPagesAfterThoseBeforeWereDeleted(t *testing.T) {
 	putAll(t, c, items)
 	q := db.Query{Code: []byte{0}, K: 5}
 	res, err := c.Search(ctx, q)
-	if err != nil || len(res.Hits) != 5 {
-		t.Fatal(res, err)
-	}
+	stopIf(t, err != nil || len(res.Hits) != 5, "%v, %v", res, err)
 	need(c.Delete(ctx, "0", "1", "2", "3", "4"))(t)
 	q.After = res.Next
 	if res, err = c.Search(ctx, q); err != nil || len(res.Hits) != 5 || res.Next == "" {
@@ -179,9 +173,7 @@ func TestLastPageHasNoCursor(t *testing.T) {
 	need(c.Put(ctx, &db.Item{Key: "text", Vectors: map[string][]float32{"text": items[0].Vectors["text"]}}))(
 		t)
 	s, err := c.Stats()
-	if err != nil || s.CodedItems == s.Items {
-		t.Fatal(s, err)
-	}
+	stopIf(t, err != nil || s.CodedItems == s.Items, "%v, %v", s, err)
 	for _, plan := range dbkit.AllPlans {
 		res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, To: "image", K: 40, Plan: plan})
 		if err != nil || len(res.Hits) != 40 || res.Next != "" {
@@ -200,9 +192,7 @@ func TestCursorOfSomethingElse(t *testing.T) {
 			{Key: "c", Code: []byte{7, 2}}})
 	}
 	res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 1})
-	if err != nil || res.Next == "" {
-		t.Fatal(res, err)
-	}
+	stopIf(t, err != nil || res.Next == "", "%v, %v", res, err)
 	raw := need(base64.RawURLEncoding.DecodeString(res.Next))(t)
 	flipped := slices.Clone(raw)
 	flipped[22] ^= 1 // of the distance: nothing but the checksum tells
@@ -231,9 +221,7 @@ func TestCursorOfSomethingElse(t *testing.T) {
 		_, rerr := tc.c.SearchRadius(ctx, tc.q, 3)
 		_, _, eerr := tc.c.Explain(ctx, tc.q, 3)
 		for _, err := range []error{serr, rerr, eerr} {
-			if !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 400 {
-				t.Errorf("%s: %v", name, err)
-			}
+			failIf(t, !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 400, "%s: %v", name, err)
 		}
 	}
 	// A total is of all items, also of those before the cursor.
@@ -241,15 +229,11 @@ func TestCursorOfSomethingElse(t *testing.T) {
 		q := db.Query{Code: []byte{1, 2}, Plan: plan}
 		all := need(dbkit.CountWithin(c, q, 16))(t)
 		q.After = res.Next
-		if behind, err := dbkit.CountWithin(c, q, 16); err != nil || behind != all {
-			t.Errorf("plan %v: %d behind a cursor, %d in all; %v", plan, behind, all, err)
-		}
+		gives(t, all, plan)(dbkit.CountWithin(c, q, 16))
 	}
 	// The number of hits and the plan do not matter.
 	res, err = c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 7, Plan: db.PlanBlockScan, After: res.Next})
-	if err != nil || len(res.Hits) != 2 || res.Hits[0].Key != "b" {
-		t.Errorf("%v, %v", res, err)
-	}
+	failIf(t, err != nil || len(res.Hits) != 2 || res.Hits[0].Key != "b", "%v, %v", res, err)
 }
 
 // A cursor from before a training says that the codes are others now.
@@ -296,13 +280,9 @@ func FuzzCursor(f *testing.F) {
 				if errors.Is(err, db.ErrInvalid) && q.After == cursor {
 					break
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for _, h := range res.Hits {
-					if seen[h.Key] {
-						t.Fatalf("%s comes twice", h.Key)
-					}
+					stopIf(t, seen[h.Key], "%s comes twice", h.Key)
 					seen[h.Key] = true
 				}
 				q.After = res.Next
@@ -339,9 +319,7 @@ func TestCursorOfEachHit(t *testing.T) {
 				rest := q
 				rest.K, rest.Include, rest.After = 5, 0, h.Cursor
 				got, err := search(rest)
-				if err != nil {
-					t.Fatalf("%s, behind hit %d: %v", what, i, err)
-				}
+				must(t, err, what, "behind hit", i)
 				for j, g := range got.Hits {
 					if i+1+j < len(whole.Hits) && g.Key != whole.Hits[i+1+j].Key || g.Cursor != "" {
 						t.Fatalf("%s, behind hit %d: hit %d is %q, want %q", what, i, j, g.Key,
@@ -397,10 +375,8 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 	elsewhere := []string{"ExcludeSelf", "Space", "Revision", "Sparse", "Recall", "After"}
 	for i := range reflect.TypeFor[db.Query]().NumField() {
 		name := reflect.TypeFor[db.Query]().Field(i).Name
-		if may[name] == nil && mayNot[name] == nil && learned[name] == nil &&
-			!slices.Contains(elsewhere, name) {
-			t.Errorf("may a cursor go on where %s is another?", name)
-		}
+		failIf(t, may[name] == nil && mayNot[name] == nil && learned[name] == nil &&
+			!slices.Contains(elsewhere, name), "may a cursor go on where %s is another?", name)
 	}
 	check := func(what string, q db.Query) {
 		t.Helper()
@@ -408,9 +384,7 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 		all := q
 		all.K = 1000
 		whole, err := c.Search(ctx, all)
-		if err != nil {
-			t.Fatal(what, err)
-		}
+		must(t, err, what)
 		page, err := c.Search(ctx, q)
 		if err != nil || page.Next == "" || len(whole.Hits) < 10 {
 			t.Fatalf("%s: %d hits in all, %+v, %v", what, len(whole.Hits), page, err)
@@ -421,10 +395,8 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 			change(&next)
 			next.After = page.Next
 			r, err := c.Search(ctx, next)
-			if err != nil || len(r.Hits) != min(next.K, len(whole.Hits)-2) ||
-				r.Hits[0].Key != whole.Hits[2].Key {
-				t.Errorf("%s, another %s: %+v, %v", what, name, r, err)
-			}
+			failIf(t, err != nil || len(r.Hits) != min(next.K, len(whole.Hits)-2) ||
+				r.Hits[0].Key != whole.Hits[2].Key, "%s, another %s: %+v, %v", what, name, r, err)
 		}
 		changes := maps.Clone(mayNot)
 		if what != "untrained" {
@@ -449,9 +421,7 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 
 	own := db.Query{Key: items[0].Key, K: 2}
 	page, err := c.Search(ctx, own)
-	if err != nil || page.Next == "" {
-		t.Fatal(page, err)
-	}
+	stopIf(t, err != nil || page.Next == "", "%v, %v", page, err)
 	own.After, own.ExcludeSelf = page.Next, true
 	errorIs(t, errOf(c.Search(ctx, own)), db.ErrInvalid)
 }

@@ -38,9 +38,7 @@ func blocksIn(t *testing.T, dir string) (sum int64) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return sum
 }
 
@@ -69,17 +67,15 @@ func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	d := dbkit.MustOpen(t, dir, nil)
 	defer func() { dbkit.MustClose(t, d) }()
-	if n := checkDisk(t, d, dir, "empty"); n > 1<<20 {
-		t.Errorf("an empty database takes %d bytes", n)
-	}
+	n := checkDisk(t, d, dir, "empty")
+	failIf(t, n > 1<<20, "an empty database takes %d bytes", n)
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.ViewItems(1000, 1)
 	for i := 0; i < len(items); i += 50 { // some 0.4 MB in the log
 		putAll(t, c, items[i:i+50])
 	}
-	if n := checkDisk(t, d, dir, "small items"); n > 4<<20 {
-		t.Errorf("a thousand small items take %d bytes", n)
-	}
+	n = checkDisk(t, d, dir, "small items")
+	failIf(t, n > 4<<20, "a thousand small items take %d bytes", n)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 50}})
 	checkDisk(t, d, dir, "trained")
 	must(t, d.Compact(ctx))
@@ -91,14 +87,12 @@ func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
 	checkDisk(t, d, dir, "with files of others")
 	must(t, os.Symlink(dir, filepath.Join(dir, "notes", "round")))
 	putAll(t, c, items[:1])
-	if n := checkDisk(t, d, dir, "with a link to itself"); n > 8<<20 {
-		t.Errorf("a folder that links to itself takes %d bytes", n)
-	}
+	n = checkDisk(t, d, dir, "with a link to itself")
+	failIf(t, n > 8<<20, "a folder that links to itself takes %d bytes", n)
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, dir, nil)
-	if n := checkDisk(t, d, dir, "opened again"); n > 4<<20 {
-		t.Errorf("opened again it takes %d bytes", n)
-	}
+	n = checkDisk(t, d, dir, "opened again")
+	failIf(t, n > 4<<20, "opened again it takes %d bytes", n)
 }
 
 // Of a file system in memory the sizes count.
@@ -110,15 +104,11 @@ func TestDiskBytesInMemory(t *testing.T) {
 		if err == nil {
 			_, err = f.Write(make([]byte, 100))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		must(t, f.Close())
 	}
-	if n := store.DiskBytes(mem, "d"); n != 200 {
-		t.Errorf("%d bytes", n)
-	}
-	if n := store.DiskBytes(mem, "nothing"); n != 0 {
-		t.Errorf("nothing takes %d bytes", n)
-	}
+	n := store.DiskBytes(mem, "d")
+	failIf(t, n != 200, "%d bytes", n)
+	n = store.DiskBytes(mem, "nothing")
+	failIf(t, n != 0, "nothing takes %d bytes", n)
 }

@@ -41,9 +41,7 @@ func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*db.Item) (there, un
 		case !errors.Is(err, db.ErrDiskFull):
 			t.Errorf("with %d bytes of room left: %v", disk.Room, err)
 		}
-		if err != nil && strings.Count(err.Error(), "fddhdb:") != 1 {
-			t.Errorf("prefix: %v", err)
-		}
+		failIf(t, err != nil && strings.Count(err.Error(), "fddhdb:") != 1, "prefix: %v", err)
 	}
 	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	note(err)
@@ -85,22 +83,16 @@ func TestDiskFullAtEveryPoint(t *testing.T) {
 	const enough = 4 << 20
 	first := &testfs.SmallDisk{FS: vfs.NewMem(), Room: enough}
 	there, _ := fillDisk(t, first, items)
-	if first.Full || len(there) != len(items)+bulkItems {
-		t.Fatalf("%d items on a large disk", len(there))
-	}
+	stopIf(t, first.Full || len(there) != len(items)+bulkItems, "%d items on a large disk", len(there))
 	all := enough - first.Room
 	for i := range points {
 		room := int64(i)*all/int64(points) + int64(37*i%64)
 		mem := vfs.NewMem()
 		disk := &testfs.SmallDisk{FS: mem, Room: room, Late: i%2 == 1}
 		there, unknown := fillDisk(t, disk, items)
-		if !disk.Full {
-			t.Fatalf("%d bytes of %d were enough", room, all)
-		}
+		stopIf(t, !disk.Full, "%d bytes of %d were enough", room, all)
 		d, err := db.Open("db", &db.Options{FS: mem})
-		if err != nil {
-			t.Fatalf("after %d bytes: %v", room, err)
-		}
+		must(t, err, "after", room, "bytes")
 		c, err := d.Collection("main")
 		if errors.Is(err, db.ErrNotFound) && len(there) == 0 {
 			dbkit.MustClose(t, d)
@@ -110,24 +102,17 @@ func TestDiskFullAtEveryPoint(t *testing.T) {
 		}
 		found := map[string]bool{}
 		for it, err := range c.Items(ctx, "") {
-			if err != nil {
-				t.Fatalf("after %d bytes: %v", room, err)
-			}
+			must(t, err, "after", room, "bytes")
 			found[it.Key] = true
 		}
 		for _, key := range there {
-			if !found[key] {
-				t.Errorf("after %d bytes: %s was acknowledged and is gone", room, key)
-			}
+			failIf(t, !found[key], "after %d bytes: %s was acknowledged and is gone", room, key)
 		}
-		if len(found) > len(there)+len(unknown) {
-			t.Errorf("after %d bytes: %d items, %d acknowledged, %d unknown", room, len(found), len(there),
-				len(unknown))
-		}
+		failIf(t, len(found) > len(there)+len(unknown),
+			"after %d bytes: %d items, %d acknowledged, %d unknown", room, len(found), len(there),
+			len(unknown))
 		checkSpaces(t, d)
-		if _, err := c.Put(ctx, &db.Item{Key: "after"}); err != nil {
-			t.Errorf("after %d bytes, with room again: %v", room, err)
-		}
+		fine(t, errOf(c.Put(ctx, &db.Item{Key: "after"})), "after", room, "bytes, with room again")
 		dbkit.MustClose(t, d)
 	}
 }
@@ -156,18 +141,14 @@ func TestLargeChangesOnAFullDisk(t *testing.T) {
 		t.Run(ch.what, func(t *testing.T) {
 			const enough = 64 << 20
 			left, done := ch.onFull(t, enough)
-			if !done {
-				t.Fatal("64 MiB are not enough")
-			}
+			stopIf(t, !done, "64 MiB are not enough")
 			refused, n := 0, int64(6)
 			for i := range n {
 				if _, done := ch.onFull(t, (enough-left)*i/n); !done {
 					refused++
 				}
 			}
-			if refused < 3 {
-				t.Errorf("%d of %d refused", refused, n)
-			}
+			failIf(t, refused < 3, "%d of %d refused", refused, n)
 		})
 	}
 }
@@ -234,16 +215,12 @@ func TestCopiesAskForRoom(t *testing.T) {
 	} {
 		disk.free.Store(100<<20 + 100)
 		var full *db.DiskFullError
-		if err := make(); !errors.As(err, &full) || full.Free != 100<<20+100 || full.Needed <= 0 {
-			t.Errorf("%s: %v", what, err)
-		}
-		if _, err := disk.Stat("copy" + store.IncompleteSuffix); err == nil {
-			t.Errorf("%s has left what it was making", what)
-		}
+		err := make()
+		failIf(t, !errors.As(err, &full) || full.Free != 100<<20+100 || full.Needed <= 0, "%s: %v", what, err)
+		_, err = disk.Stat("copy" + store.IncompleteSuffix)
+		failIf(t, err == nil, "%s has left what it was making", what)
 		disk.free.Store(1 << 40)
-		if err := make(); err != nil {
-			t.Errorf("%s, with room: %v", what, err)
-		}
+		fine(t, make(), what, "with room")
 	}
 	dbkit.MustClose(t, dbkit.MustOpen(t, "copy", &db.Options{FS: disk, MustExist: true}))
 }
@@ -303,12 +280,8 @@ func TestOpenOnAFullDisk(t *testing.T) {
 			continue
 		}
 		var full *db.DiskFullError
-		if !errors.As(err, &full) || full.Dir != "db" {
-			t.Errorf("%s: %v", sort, err)
-		}
-		if strings.Count(err.Error(), "fddhdb:") != 1 {
-			t.Errorf("prefix: %v", err)
-		}
+		failIf(t, !errors.As(err, &full) || full.Dir != "db", "%s: %v", sort, err)
+		failIf(t, strings.Count(err.Error(), "fddhdb:") != 1, "prefix: %v", err)
 		dbkit.MustClose(t, dbkit.MustOpen(t, "db", &db.Options{FS: mem}))
 	}
 }
@@ -387,9 +360,7 @@ func TestReserveIsKept(t *testing.T) {
 	goesOn := func(when string, does map[string]func() error) {
 		t.Helper()
 		for what, do := range does {
-			if err := do(); err != nil {
-				t.Errorf("%s, %s: %v", when, what, err)
-			}
+			fine(t, do(), when, what)
 		}
 	}
 	writes := map[string]func() error{
@@ -414,12 +385,10 @@ func TestReserveIsKept(t *testing.T) {
 		t.Helper()
 		tell(disk, d, free)
 		var full *db.DiskFullError
-		if err := writes["put"](); !errors.As(err, &full) || full.Stuck != want {
-			t.Errorf("%d bytes are free: %v", free, err)
-		}
-		if err := errOf(c.Delete(ctx, "nobody")); want != errors.Is(err, db.ErrDiskFull) {
-			t.Errorf("%d bytes are free: delete: %v", free, err)
-		}
+		err := writes["put"]()
+		failIf(t, !errors.As(err, &full) || full.Stuck != want, "%d bytes are free: %v", free, err)
+		err = errOf(c.Delete(ctx, "nobody"))
+		failIf(t, want != errors.Is(err, db.ErrDiskFull), "%d bytes are free: delete: %v", free, err)
 	}
 	stuck(reserve/100, false)
 	stuck(store.FreeingFloor-1, false) // a deletion gets the room of the spare file
@@ -489,9 +458,7 @@ func TestOpenWithTheSpareFile(t *testing.T) {
 			t.Errorf("room for %d bytes: %v", room, err)
 			continue
 		}
-		if n, err := dbkit.MustCollection(t, d, "main").Delete(ctx, "0"); n != 1 || err != nil {
-			t.Errorf("room for %d bytes: deleted %d, %v", room, n, err)
-		}
+		gives(t, 1, room)(dbkit.MustCollection(t, d, "main").Delete(ctx, "0"))
 		dbkit.MustClose(t, d)
 		d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 		dbkit.CheckSound(t, d, "without the spare file")
@@ -502,9 +469,8 @@ func TestOpenWithTheSpareFile(t *testing.T) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
 		putAll(t, dbkit.MustCollection(t, d, "main"), dbkit.CodeItems(10, 64, 1, nil))
 		dbkit.MustClose(t, d)
-		if n := len(testfs.ReadFile(t, whole.FS, "db/store/SPARE")); n != 1<<20 {
-			t.Errorf("%s was there, and then %d bytes", what, n)
-		}
+		n := len(testfs.ReadFile(t, whole.FS, "db/store/SPARE"))
+		failIf(t, n != 1<<20, "%s was there, and then %d bytes", what, n)
 	}
 }
 
@@ -525,9 +491,8 @@ func testNoTables(t *testing.T, disk *noTables) {
 	disk.full.Store(true)
 	errorIs(t, d.Compact(ctx), db.ErrDiskFull)
 	var full *db.DiskFullError
-	if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.As(err, &full) || full.Err == nil {
-		t.Errorf("put: %v", err)
-	}
+	_, err := c.Put(ctx, &db.Item{Key: "late"})
+	failIf(t, !errors.As(err, &full) || full.Err == nil, "put: %v", err)
 	fine(t, errOf(c.Get(ctx, "k7")))
 	disk.full.Store(false)
 	for {
@@ -535,9 +500,7 @@ func testNoTables(t *testing.T, disk *noTables) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, db.ErrDiskFull) {
-			t.Fatal(err)
-		}
+		stopIf(t, !errors.Is(err, db.ErrDiskFull), "%v", err)
 	}
 	fine(t, d.Compact(ctx))
 }

@@ -30,9 +30,8 @@ func TestEncoders(t *testing.T) {
 	same := func(what string, d *db.DB, want []db.Encoder) {
 		t.Helper()
 		got, err := dbkit.MustCollection(t, d, "main").Schema()
-		if diff := cmp.Diff(want, got.Encoders); err != nil || diff != "" {
-			t.Errorf("%s: %v, %s", what, err, diff)
-		}
+		diff := cmp.Diff(want, got.Encoders)
+		failIf(t, err != nil || diff != "", "%s: %v, %s", what, err, diff)
 	}
 	before := need(d.Snapshot())(t)
 	must(t, c.Alter(ctx, db.Alteration{Encoders: given}))
@@ -40,9 +39,8 @@ func TestEncoders(t *testing.T) {
 	want[2].Command = []string{"python3", "a b.py", ""}
 	same("set", d, want)
 	then := need(before.Collection("main"))(t)
-	if got, err := then.Schema(); err != nil || got.Encoders != nil {
-		t.Errorf("a snapshot of before has %v, %v", got, err)
-	}
+	got, err := then.Schema()
+	failIf(t, err != nil || got.Encoders != nil, "a snapshot of before has %v, %v", got, err)
 	must(t, errors.Join(before.Close(),
 		c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})))
 	same("altered", d, want)
@@ -96,7 +94,6 @@ func TestEncodersThatCannotBe(t *testing.T) {
 			t.Errorf("%q: %v", r.all, err)
 		}
 	}
-	if got, err := c.Schema(); err != nil || len(got.Encoders) != 1 {
-		t.Errorf("%v, %v", got, err)
-	}
+	got, err := c.Schema()
+	failIf(t, err != nil || len(got.Encoders) != 1, "%v, %v", got, err)
 }

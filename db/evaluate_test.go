@@ -93,13 +93,9 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 		}
 	}
 	got, err := c.Evaluate(ctx, e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != 2 || got[0].From != "image" || got[0].To != "text" || got[1].From != "text" ||
-		got[1].To != "image" {
-		t.Fatalf("%+v", got)
-	}
+	must(t, err)
+	stopIf(t, len(got) != 2 || got[0].From != "image" || got[0].To != "text" || got[1].From != "text" ||
+		got[1].To != "image", "%+v", got)
 	for _, r := range got {
 		var codes, queryCodes [][]byte
 		var labels [][]string
@@ -113,10 +109,9 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 			queryCodes = append(queryCodes, code)
 		}
 		want := meanAveragePrecision(queryCodes, e.Labels, codes, labels)
-		if math.Abs(r.Hamming.MAP-want) > 1e-12 || r.Hamming.Database != len(codes) ||
-			r.Hamming.Queries != 60 {
-			t.Errorf("%s->%s: %+v, want mAP %g over %d", r.From, r.To, r.Hamming, want, len(codes))
-		}
+		failIf(t, math.Abs(r.Hamming.MAP-want) > 1e-12 || r.Hamming.Database != len(codes) ||
+			r.Hamming.Queries != 60, "%s->%s: %+v, want mAP %g over %d", r.From, r.To, r.Hamming, want,
+			len(codes))
 		within2, recall2 := withinRadius(queryCodes, e.Labels, codes, labels, 2)
 		if p := r.Hamming.ByRadius[2]; len(r.Hamming.ByRadius) != 33 ||
 			math.Abs(p.Precision-within2) > 1e-12 || math.Abs(p.Recall-recall2) > 1e-12 {
@@ -127,9 +122,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 				t.Errorf("%s->%s: %+v", r.From, r.To, m.ByTop)
 			}
 		}
-		if r.Hamming.MAP < .4 || r.Asymmetric.MAP < .4 {
-			t.Errorf("%s->%s: %+v", r.From, r.To, r)
-		}
+		failIf(t, r.Hamming.MAP < .4 || r.Asymmetric.MAP < .4, "%s->%s: %+v", r.From, r.To, r)
 	}
 
 	// Scored by a truth in which nothing is relevant.
@@ -145,8 +138,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 		"dimension":        {Queries: map[string][][]float32{"text": {{1}}}, Labels: [][]string{{"a"}}},
 		"top":              {Queries: e.Queries, Labels: e.Labels, Top: -1},
 	} {
-		if _, err := c.Evaluate(ctx, bad); !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := c.Evaluate(ctx, bad)
+		failIf(t, !errors.Is(err, db.ErrInvalid), "%s: %v", name, err)
 	}
 }

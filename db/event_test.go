@@ -108,9 +108,8 @@ func TestEvents(t *testing.T) {
 	cancelled, cancel := context.WithCancel(ctx)
 	opt.Progress = func(string, int64, int64) { cancel() }
 	errorIs(t, errOf(c.Train(cancelled, opt)), context.Canceled)
-	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 7}}); err == nil {
-		t.Fatal("trained with 7 bits")
-	}
+	_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 7}})
+	stopIf(t, err == nil, "trained with 7 bits")
 	need(db.Restore(ctx, repo, "again", &db.Options{FS: db.OptionsOf(d).FS, EventListener: h.listen},
 		db.RestoreOptions{}))(t)
 	must(t, d.DropCollection(ctx, "main"))
@@ -151,17 +150,14 @@ func TestEvents(t *testing.T) {
 		for _, e := range h.of(name) {
 			got = append(got, fields{e.Collection, e.Space, e.Revision, e.Items, e.Bytes, e.Level})
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
-		}
+		failIf(t, !slices.Equal(got, want), "%s: %+v, want %+v", name, got, want)
 	}
 	if e := h.of("fddhdb.backup.done")[0]; attrOf(e, "id").String() != m.ID ||
 		attrOf(e, "bytes_new").Int64() != m.BytesNew || e.Dir != db.State(d).Engine.Dir {
 		t.Errorf("%+v", e)
 	}
-	if e := h.of("fddhdb.train.failed")[0]; !errors.Is(e.Err, context.Canceled) {
-		t.Errorf("%+v", e)
-	}
+	e := h.of("fddhdb.train.failed")[0]
+	failIf(t, !errors.Is(e.Err, context.Canceled), "%+v", e)
 	checkOrder(t, h.all)
 	var lines []string
 	for _, e := range h.all {
@@ -171,9 +167,7 @@ func TestEvents(t *testing.T) {
 	}
 	// of the restore
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "again") })
-	if !slices.Equal(lines, log.lines) {
-		t.Errorf("logged %d, heard of %d", len(log.lines), len(lines))
-	}
+	failIf(t, !slices.Equal(lines, log.lines), "logged %d, heard of %d", len(log.lines), len(lines))
 	documented := eventsInTable(t)
 	for _, e := range h.all {
 		checkDocumented(t, documented, e)
@@ -196,9 +190,7 @@ func checkOrder(t *testing.T, all []*event.Event) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if len(phases) == 0 {
-		t.Error("no operation")
-	}
+	failIf(t, len(phases) == 0, "no operation")
 	for what, p := range phases {
 		for i, phase := range p {
 			last := phase == event.PhaseDone || phase == event.PhaseFailed
@@ -226,9 +218,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		if err = errors.Join(err, cerr); err == nil {
 			_, err = c.Put(ctx, &db.Item{Key: "x", Code: []byte{1}})
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		fine(t, err)
 		found = names
 	}
 	d := dbkit.MustOpen(t, "db",
@@ -249,14 +239,11 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 	}
 	need(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}))(t)
 	// Half of the room is for errors.
-	if n := dbkit.MustStats(t, d).Activity.EventsDropped; n != signal.MaxQueuedEvents {
-		t.Errorf("%d events were dropped", n)
-	}
+	n := dbkit.MustStats(t, d).Activity.EventsDropped
+	failIf(t, n != signal.MaxQueuedEvents, "%d events were dropped", n)
 	close(goOn)
 	db.State(d).Signals.Wait()
-	if !slices.Equal(found, []string{"main"}) {
-		t.Errorf("the listener found %v", found)
-	}
+	failIf(t, !slices.Equal(found, []string{"main"}), "the listener found %v", found)
 	dbkit.MustClose(t, d)
 }
 
@@ -299,9 +286,8 @@ func TestEventsOfTrouble(t *testing.T) {
 		for range 2 {
 			errorIs(t, errOf(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}})), db.ErrFailed)
 		}
-		if a := dbkit.MustStats(t, d).Activity; !a.Failed || a.WriteErrors != 2 {
-			t.Errorf("%+v", a)
-		}
+		a := dbkit.MustStats(t, d).Activity
+		failIf(t, !a.Failed || a.WriteErrors != 2, "%+v", a)
 		_ = d.Close()
 		if e := h.of(event.Failed); len(e) != 1 || !strings.Contains(e[0].Err.Error(), "the disk is gone") ||
 			e[0].Level != slog.LevelError {
@@ -313,15 +299,13 @@ func TestEventsOfTrouble(t *testing.T) {
 		mem := killed(t, 9, 7, db.Options{NoSync: true})
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem, EventListener: h.listen})
 		lost := d.Recovery().Missing()
-		if a := dbkit.MustStats(t, d).Activity; a.LostCommits != lost {
-			t.Errorf("%d commits are lost, not %d", a.LostCommits, lost)
-		}
+		a := dbkit.MustStats(t, d).Activity
+		failIf(t, a.LostCommits != lost, "%d commits are lost, not %d", a.LostCommits, lost)
 		if lost > 0 {
 			need(d.AcknowledgeLosses(ctx))(t)
 		}
-		if a := dbkit.MustStats(t, d).Activity; a.LostCommits != 0 {
-			t.Errorf("%d commits are lost, acknowledged", a.LostCommits)
-		}
+		a = dbkit.MustStats(t, d).Activity
+		failIf(t, a.LostCommits != 0, "%d commits are lost, acknowledged", a.LostCommits)
 		dbkit.MustClose(t, d)
 		e := h.of(event.CommitsMissing)
 		if (lost > 0) != (len(e) == 1) || lost > 0 && attrOf(e[0], "missing").Uint64() != lost {
@@ -340,13 +324,9 @@ func TestEventsOfTrouble(t *testing.T) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), ReserveBytes: -1})
 		defer dbkit.MustClose(t, d)
 		_ = db.State(d).Engine.FullDisk(syscall.ENOSPC) // as a bulk load says
-		if !dbkit.MustStats(t, d).Activity.DiskFull {
-			t.Error("it is not full")
-		}
+		failIf(t, !dbkit.MustStats(t, d).Activity.DiskFull, "it is not full")
 		need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
-		if dbkit.MustStats(t, d).Activity.DiskFull {
-			t.Error("it is full, though writes go on")
-		}
+		failIf(t, dbkit.MustStats(t, d).Activity.DiskFull, "it is full, though writes go on")
 	})
 	t.Run("disk full", func(t *testing.T) {
 		var h heard
@@ -361,20 +341,15 @@ func TestEventsOfTrouble(t *testing.T) {
 				free = 1 << 20
 			}
 			tell(disk, d, free)
-			if err := put(); full != errors.Is(err, db.ErrDiskFull) {
-				t.Fatal(err)
-			}
-			if a := dbkit.MustStats(t, d).Activity; a.DiskFull != full || a.FreeBytes != free ||
-				a.ReserveBytes != 100<<20 {
-				t.Errorf("%+v", a)
-			}
+			err := put()
+			stopIf(t, full != errors.Is(err, db.ErrDiskFull), "%v", err)
+			a := dbkit.MustStats(t, d).Activity
+			failIf(t, a.DiskFull != full || a.FreeBytes != free || a.ReserveBytes != 100<<20, "%+v", a)
 		}
 		dbkit.MustClose(t, d)
 		full, freed := h.of(event.DiskFull), h.of(event.DiskFreed)
-		if len(full) != 1 || attrOf(full[0], "free").Int64() != 1<<20 ||
-			attrOf(full[0], "reserve").Int64() != 100<<20 || len(freed) != 1 {
-			t.Errorf("full %+v, freed %+v", full, freed)
-		}
+		failIf(t, len(full) != 1 || attrOf(full[0], "free").Int64() != 1<<20 || attrOf(full[0],
+			"reserve").Int64() != 100<<20 || len(freed) != 1, "full %+v, freed %+v", full, freed)
 	})
 }
 
@@ -395,9 +370,7 @@ func TestEventsInTheBackground(t *testing.T) {
 	putAll(t, c, items[60:])
 	select {
 	case e := <-done:
-		if e.Collection != "main" || e.Space != 1 || e.Operation == 0 {
-			t.Errorf("%+v", e)
-		}
+		failIf(t, e.Collection != "main" || e.Space != 1 || e.Operation == 0, "%+v", e)
 	case <-time.After(time.Minute):
 		t.Error("no update in a minute")
 	}
@@ -453,14 +426,11 @@ func TestEventsAreDocumented(t *testing.T) {
 		want = append(want, event.NameOf(event.Op(m[1]), event.PhaseDone))
 	}
 	for _, name := range want {
-		if _, has := table[name]; !has {
-			t.Errorf("not in docs/OPERATIONS.md: %s", name)
-		}
+		_, has := table[name]
+		failIf(t, !has, "not in docs/OPERATIONS.md: %s", name)
 	}
 	for name := range table {
-		if !slices.Contains(want, name) {
-			t.Errorf("only in docs/OPERATIONS.md: %s", name)
-		}
+		failIf(t, !slices.Contains(want, name), "only in docs/OPERATIONS.md: %s", name)
 	}
 }
 
@@ -504,14 +474,11 @@ func TestEventsOfInterruptions(t *testing.T) {
 	said := func(name event.Name) (e *event.Event) {
 		t.Helper()
 		all := h.of(name)
-		if len(all) != 1 {
-			t.Fatalf("%d events %s", len(all), name)
-		}
+		stopIf(t, len(all) != 1, "%d events %s", len(all), name)
 		return all[0]
 	}
-	if e := said("fddhdb.train.failed"); attrOf(e, "resumes").Any() != nil || e.Level != slog.LevelInfo {
-		t.Errorf("training: %+v", e)
-	}
+	e := said("fddhdb.train.failed")
+	failIf(t, attrOf(e, "resumes").Any() != nil || e.Level != slog.LevelInfo, "training: %+v", e)
 	left := said("fddhdb.reindex.failed")
 	if attrOf(left, "resumes").Any() != true || left.Space == 0 || left.Level != slog.LevelInfo {
 		t.Errorf("reindexing: %+v", left)
@@ -522,7 +489,6 @@ func TestEventsOfInterruptions(t *testing.T) {
 	c = need(d.Collection("main"))(t)
 	must(t, complete(c))
 	dbkit.MustClose(t, d)
-	if e := said("fddhdb.reindex.done"); e.Space != left.Space || attrOf(e, "resumes").Any() != nil {
-		t.Errorf("completed: %+v", e)
-	}
+	e = said("fddhdb.reindex.done")
+	failIf(t, e.Space != left.Space || attrOf(e, "resumes").Any() != nil, "completed: %+v", e)
 }

@@ -36,9 +36,7 @@ func TestPutIf(t *testing.T) {
 	c := need(d.CreateCollection(ctx, "main", countSchema))(t)
 	expect := func(what string, err, want error) {
 		t.Helper()
-		if !errors.Is(err, want) || (want == nil) != (err == nil) {
-			t.Errorf("%s: %v, want %v", what, err, want)
-		}
+		failIf(t, !errors.Is(err, want) || (want == nil) != (err == nil), "%s: %v, want %v", what, err, want)
 	}
 	expect("one that is not there", c.PutIf(ctx, full("k"), full("k")), db.ErrConflict)
 	expect("a new one", c.PutIf(ctx, full("k"), nil), nil)
@@ -117,12 +115,9 @@ func TestExpectInABulkLoad(t *testing.T) {
 			}
 			must(t, b.Put(c, &db.Item{Key: fmt.Sprint("k", i)}))
 		}
-		if err := b.Commit(ctx); !errors.Is(err, db.ErrConflict) {
-			t.Errorf("condition at %d: %v", at, err)
-		}
-		if n, err := c.Count(t.Context(), ""); n != 0 || err != nil {
-			t.Errorf("condition at %d: %d items, %v", at, n, err)
-		}
+		err := b.Commit(ctx)
+		failIf(t, !errors.Is(err, db.ErrConflict), "condition at %d: %v", at, err)
+		gives(t, 0, at)(c.Count(t.Context(), ""))
 	}
 }
 
@@ -172,9 +167,7 @@ func TestConditionsKeepSums(t *testing.T) {
 			it := need(c.Get(ctx, fmt.Sprint(j)))(t)
 			sum += amount(it)
 		}
-		if sum != 200 {
-			t.Errorf("item %d: the sum is %d", j, sum)
-		}
+		failIf(t, sum != 200, "item %d: the sum is %d", j, sum)
 	}
 }
 
@@ -193,9 +186,7 @@ func TestPutIfAfterTraining(t *testing.T) {
 	changed := *items[7]
 	changed.Payload = []byte("changed")
 	for what, expected := range map[string]*db.Item{"before": old, "after": trained} {
-		if err := c.PutIf(ctx, &changed, expected); err != nil {
-			t.Errorf("as it was read %s the training: %v", what, err)
-		}
+		fine(t, c.PutIf(ctx, &changed, expected), "as it was read", what, "the training")
 		if it, err := c.Get(ctx, "k7"); err != nil || string(it.Payload) != "changed" ||
 			!bytes.Equal(it.Code, trained.Code) {
 			t.Errorf("stored is %q with code %x, %v", it.Payload, it.Code, err)
@@ -234,7 +225,5 @@ func TestBatchesReuseTheKeysThatTheyDelete(t *testing.T) {
 	b.Put(c, &db.Item{Code: []byte{2}})
 	must(t, b.Commit(ctx))
 	it, err := c.Get(ctx, "0")
-	if err != nil || it.Code[0] != 2 {
-		t.Errorf("%+v, %v", it, err)
-	}
+	failIf(t, err != nil || it.Code[0] != 2, "%+v, %v", it, err)
 }

@@ -60,9 +60,7 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 		if !vectors && it != nil {
 			it.Vectors, it.Sparse, it.Modalities = nil, nil, nil
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		say("item", *it, err)
 	}
 	labels, err := c.Labels()
@@ -164,17 +162,13 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 // sameSayings compares what two collections say.
 func sameSayings(t testing.TB, want, got []string) {
 	t.Helper()
-	if len(want) < 100 {
-		t.Fatalf("only %d answers", len(want))
-	}
+	stopIf(t, len(want) < 100, "only %d answers", len(want))
 	for i := range want {
 		if i >= len(got) || want[i] != got[i] {
 			t.Fatalf("answer %d of %d:\n%s\nnot\n%s", i, len(want), got[min(i, len(got)-1)], want[i])
 		}
 	}
-	if len(got) != len(want) {
-		t.Errorf("%d answers, not %d", len(got), len(want))
-	}
+	failIf(t, len(got) != len(want), "%d answers, not %d", len(got), len(want))
 }
 
 // An extract is of the state that it was asked for, whatever is written meanwhile.
@@ -313,9 +307,7 @@ func TestExtractWhileBuilding(t *testing.T) {
 			spaces, err := c.Spaces(ctx)
 			if want := map[bool]int{false: 1, true: 0}[only]; what == "trained again" {
 				want++
-				if err != nil || len(spaces) != want {
-					t.Errorf("%s: spaces %+v, %v", what, spaces, err)
-				}
+				failIf(t, err != nil || len(spaces) != want, "%s: spaces %+v, %v", what, spaces, err)
 			}
 			if n, err := c.Count(ctx, "label = 'class1'"); n == 0 || err != nil {
 				t.Errorf("%s: %d items with a label, %v", what, n, err)
@@ -334,9 +326,7 @@ func TestExtractWhileBuilding(t *testing.T) {
 					check(what)
 				}
 			}}})
-		if err != nil || !checked {
-			t.Fatal(err, checked)
-		}
+		stopIf(t, err != nil || !checked, "%v, %v", err, checked)
 	}
 }
 
@@ -360,13 +350,11 @@ func TestCheckpointOfACheckpoint(t *testing.T) {
 			}))
 		}
 		uuid := string(codec.DatabaseKey(codec.RecordUUID))
-		if same := want[uuid] == got[uuid]; same != (name == "whole") {
-			t.Errorf("%s: the same UUID: %v", name, same)
-		}
+		same := want[uuid] == got[uuid]
+		failIf(t, same != (name == "whole"), "%s: the same UUID: %v", name, same)
 		got[uuid] = want[uuid]
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(name, diff)
-		}
+		diff := cmp.Diff(want, got)
+		failIf(t, diff != "", "%v, %v", name, diff)
 		dbkit.MustClose(t, again)
 	}
 }
@@ -403,16 +391,12 @@ func TestExtractOfLargeItems(t *testing.T) {
 			large++
 		}
 	}
-	if large < 2 {
-		t.Errorf("%d large tables", large)
-	}
+	failIf(t, large < 2, "%d large tables", large)
 	for it, err := range dbkit.MustCollection(t, is, "main").Items(ctx, "") {
 		if err != nil || want[it.Key] != sha256.Sum256(it.Payload) {
 			t.Fatalf("item %s: %v", it.Key, err)
 		}
 		delete(want, it.Key)
 	}
-	if len(want) > 0 {
-		t.Errorf("%d items are not there", len(want))
-	}
+	failIf(t, len(want) > 0, "%d items are not there", len(want))
 }

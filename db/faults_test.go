@@ -169,9 +169,7 @@ func faultyBase(t *testing.T) (closed, crashed *vfs.MemFS) {
 		db.State(l.d).Engine.DB.Flush(),
 		l.put(items[55:66]),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	crashed = mem.CrashClone(vfs.CrashCloneCfg{})
 	must(t, l.close())
@@ -306,9 +304,7 @@ func TestEveryFailedOperation(t *testing.T) {
 
 func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 	mem, _, before, err := c.run(&dbkit.FailOnce{K: 1 << 40})
-	if err != nil {
-		t.Fatalf("%s: %v", c.name, err)
-	}
+	must(t, err, c.name)
 	after := stateIn(t, mem)
 	if !c.arm { // opening changes nothing
 		before = after
@@ -329,9 +325,7 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 				here := goleak.IgnoreCurrent()
 				watched(label, func() { mem, files, _, err = c.run(fail) })
 				if !fail.Hit() {
-					if err != nil {
-						t.Fatalf("%s: nothing has failed, and it did: %v", label, err)
-					}
+					must(t, err, label, "nothing has failed, and it did")
 					t.Logf(
 						"%s: of %d %ss those that were made to fail, and those after them: %v, failed it %d times", c.name, k, what, forever, failed)
 					break
@@ -343,15 +337,11 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 				if errors.Is(err, store.ErrGivenUp) {
 					left = append(left, leftWhereGivenUp)
 				}
-				if leak := goleak.Find(left...); leak != nil {
-					t.Errorf("%s: %v; %v", label, err, leak)
-				}
-				if open := slices.DeleteFunc(files.left(), leftByCheckpoint); len(open) > 0 {
-					t.Errorf("%s: %v; left open: %v", label, err, open)
-				}
-				if err != nil && strings.Count(err.Error(), "fddhdb:") > 1 {
-					t.Errorf("%s: %v", label, err)
-				}
+				leak := goleak.Find(left...)
+				failIf(t, leak != nil, "%s: %v; %v", label, err, leak)
+				open := slices.DeleteFunc(files.left(), leftByCheckpoint)
+				failIf(t, len(open) > 0, "%s: %v; left open: %v", label, err, open)
+				failIf(t, err != nil && strings.Count(err.Error(), "fddhdb:") > 1, "%s: %v", label, err)
 				want := between(before, after)
 				if err == nil && forever == false {
 					want = between(after, after)
@@ -400,27 +390,19 @@ func stateIn(t *testing.T, fsys vfs.FS) lifeState {
 func checkLeft(t *testing.T, label string, fsys vfs.FS, possible func(lifeState) error) {
 	t.Helper()
 	d, err := db.Open("db", &db.Options{FS: fsys})
-	if err != nil {
-		t.Fatal(label, ": ", err)
-	}
+	must(t, err, label)
 	defer dbkit.MustClose(t, d)
-	if err := inconsistency(d); err != nil {
-		t.Fatal(label, ": ", err)
-	}
+	must(t, inconsistency(d), label)
 	s, err := stateOf(d)
 	if err == nil {
 		err = possible(s)
 	}
-	if err != nil {
-		t.Fatal(label, ": ", err)
-	}
+	must(t, err, label)
 	if c, err := d.Collection("main"); err == nil {
 		it := &db.Item{Key: "after"}
 		if s, err := c.Schema(); err == nil && len(s.Modalities) == 0 {
 			it.Code = make([]byte, s.Bits/8)
 		}
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(label, ": ", err)
-		}
+		must(t, errOf(c.Put(ctx, it)), label)
 	}
 }

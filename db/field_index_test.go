@@ -63,9 +63,7 @@ var indexedFilters = []string{
 func checkIndexed(t testing.TB, c *db.Collection, indexed ...string) {
 	t.Helper()
 	for _, f := range dbkit.MustSchema(t, c).Fields {
-		if f.Indexed != slices.Contains(indexed, f.Name) {
-			t.Errorf("%+v", f)
-		}
+		failIf(t, f.Indexed != slices.Contains(indexed, f.Name), "%+v", f)
 	}
 	o := need(dbtest.NewOracle(ctx, c))(t)
 	for i, where := range indexedFilters {

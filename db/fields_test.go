@@ -71,9 +71,7 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 					n++
 				}
 			}
-			if got, err := c.Count(ctx, text); err != nil || got != n {
-				t.Fatalf("%s after %d writes: %d, %v, want %d", text, i, got, err, n)
-			}
+			gives(t, n, text, i)(c.Count(ctx, text))
 		}
 	}
 }
@@ -84,10 +82,8 @@ func TestIndexedStringsAreShort(t *testing.T) {
 	long := strings.Repeat("x", db.MaxIndexedBytes)
 	need(c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{"s": long, "note": long + "x"}}))(t)
 	_, err := c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{"s": long + "x"}})
-	if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(),
-		`field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`) {
-		t.Errorf("%v", err)
-	}
+	failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(),
+		`field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`), "%v", err)
 	holds(t, c, 1, "s = ?", long)
 }
 
@@ -95,9 +91,7 @@ func TestIndexedStringsAreShort(t *testing.T) {
 // find it by what it said before.
 func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 	wrongType, err := (&codec.ItemRecord{Fields: []codec.Field{{ID: 1, Value: "no int"}}}).Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unknownField := need((&codec.ItemRecord{Fields: []codec.Field{{ID: 99, Value: true}}}).Append(nil))(t)
 	d, _ := dbkit.OpenPairs(t)
 	c := need(d.CreateCollection(ctx, "other", filterSchema))(t)
@@ -113,18 +107,14 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 		} else {
 			err = db.State(d).Engine.DB.Set(key, b, nil)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	errorIs(t, errOf(c.Merge(ctx, &db.Item{Key: "1", Labels: []string{"c"}})), db.ErrCorrupt)
 	for i := range 3 {
 		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Labels: []string{"b", "c"},
 			Fields: map[string]any{"s": "new"}}))(t)
 	}
-	if n, err := c.Delete(ctx, "3", "4"); n != 2 || err != nil {
-		t.Fatalf("%d, %v", n, err)
-	}
+	gives(t, 2)(c.Delete(ctx, "3", "4"))
 	for text, want := range map[string]int{
 		"label = 'a'": 1, "label = 'b'": 4, "label = 'c'": 3, "s = 'old'": 1, "s = 'new'": 3, "s >= ''": 4,
 		"n = -5": 1, "n < 100": 1, "x = 0": 1, "b = false": 1, "NOT b = false": 3,
@@ -151,17 +141,14 @@ func TestDamagedSetFailsAlone(t *testing.T) {
 	// readers see the damage from here on
 	need(c.Put(ctx, &db.Item{Key: "l", Labels: []string{"a"}}))(t)
 	for _, text := range []string{"label = 'a'", "n = 5", "s = 'x'", "s > ''", `"and" = 7`} {
-		if n, err := c.Count(ctx, text); !errors.Is(err, db.ErrCorrupt) {
-			t.Errorf("%s: %d, %v", text, n, err)
-		}
-		if n, err := c.DeleteWhere(ctx, text); !errors.Is(err, db.ErrCorrupt) {
-			t.Errorf("delete %s: %d, %v", text, n, err)
-		}
+		n, err := c.Count(ctx, text)
+		failIf(t, !errors.Is(err, db.ErrCorrupt), "%s: %d, %v", text, n, err)
+		n, err = c.DeleteWhere(ctx, text)
+		failIf(t, !errors.Is(err, db.ErrCorrupt), "delete %s: %d, %v", text, n, err)
 	}
 	holds(t, c, 1, "label = 'b'")
-	if it, err := c.Get(ctx, "k"); err != nil || it.Fields["s"] != "x" {
-		t.Errorf("%+v, %v", it, err)
-	}
+	it, err := c.Get(ctx, "k")
+	failIf(t, err != nil || it.Fields["s"] != "x", "%+v, %v", it, err)
 }
 
 var timesSchema = db.Schema{Bits: 8, Fields: []db.Field{{"at", db.Time, true}, {"seen", db.Time, false}}}
@@ -237,10 +224,8 @@ func TestTimesRefused(t *testing.T) {
 		struct{}{},
 	} {
 		_, err := c.Put(ctx, &db.Item{Key: "k", Code: []byte{1}, Fields: map[string]any{"at": given}})
-		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `field "at"`) ||
-			len(err.Error()) > 300 {
-			t.Errorf("%.20v: %v", given, err)
-		}
+		failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `field "at"`) ||
+			len(err.Error()) > 300, "%.20v: %v", given, err)
 	}
 	holds(t, c, 0)
 }
@@ -269,9 +254,7 @@ func TestTimesDamaged(t *testing.T) {
 		found++
 		return nil
 	})
-	if found == 0 {
-		t.Errorf("the damage is not found: %v", err)
-	}
+	failIf(t, found == 0, "the damage is not found: %v", err)
 }
 
 // countedBy counts items one by one, as Facets defines it.
@@ -392,13 +375,11 @@ func TestFacets(t *testing.T) {
 	for _, wrong := range []db.FacetQuery{{}, {By: "labels"}, {By: `inttrue"`}, {By: `"inttrue`},
 		{By: `"inttrue'`}, {By: `""inttrue""`}, {By: `"`}, {By: `""`}, {By: "nosuch"},
 		{By: "label", Limit: -1}, {By: "label", Where: "nosuch = 1"}, {By: "label", Args: []any{1}}} {
-		if _, err := c.Facets(ctx, wrong); !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("%+v: %v", wrong, err)
-		}
+		_, err := c.Facets(ctx, wrong)
+		failIf(t, !errors.Is(err, db.ErrInvalid), "%+v: %v", wrong, err)
 	}
-	if s, err := c.Facets(ctx, db.FacetQuery{By: "LABEL"}); err != nil || s.Distinct != 4 {
-		t.Errorf("a keyword in upper case: %+v, %v", s, err)
-	}
+	s, err := c.Facets(ctx, db.FacetQuery{By: "LABEL"})
+	failIf(t, err != nil || s.Distinct != 4, "a keyword in upper case: %+v, %v", s, err)
 }
 
 // An answer counts its hits, or all within the radius, whatever the page.

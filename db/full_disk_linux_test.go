@@ -54,36 +54,29 @@ func TestLastBlockOfADisk(t *testing.T) {
 			copied := filepath.Join(t.TempDir(), "copy.db")
 			must(t, reader.Checkpoint(ctx, copied, db.CheckpointOptions{}))
 			dbkit.MustClose(t, reader)
-			if _, err := os.Stat(filepath.Join(copied, store.StoreName, store.SpareName)); err == nil {
-				t.Error("a checkpoint has a spare file")
-			}
-			if info, err := os.Stat(spare); err != nil || info.Size() != 1<<20 {
-				t.Errorf("after reading only: %v, %v", info, err)
-			}
+			_, err := os.Stat(filepath.Join(copied, store.StoreName, store.SpareName))
+			failIf(t, err == nil, "a checkpoint has a spare file")
+			info, err := os.Stat(spare)
+			failIf(t, err != nil || info.Size() != 1<<20, "after reading only: %v, %v", info, err)
 
 			d = dbkit.MustOpen(t, dir, nil)
 			c, other := dbkit.MustCollection(t, d, "main"), dbkit.MustCollection(t, d, "other")
 			put := func() error { return errOf(other.Put(ctx, &db.Item{Key: "new", Code: codeAt(n)})) }
 			var full *db.DiskFullError
-			if err := put(); !errors.As(err, &full) || full.Stuck {
-				t.Errorf("put: %v", err)
-			}
-			if err := frees(d, c); err != nil {
-				t.Errorf("%s: %v", what, err)
-			}
+			err = put()
+			failIf(t, !errors.As(err, &full) || full.Stuck, "put: %v", err)
+			fine(t, frees(d, c), what)
 			// One that runs by itself may have taken the room, and fail for both: then it is asked for again.
 			eventually(t, "compact finds room", func() bool { return d.Compact(ctx) == nil })
 			fine(t, put())
-			if info, err := os.Stat(spare); err != nil || info.Size() != 1<<20 {
-				t.Errorf("with room again: %v, %v", info, err)
-			}
+			info, err = os.Stat(spare)
+			failIf(t, err != nil || info.Size() != 1<<20, "with room again: %v, %v", info, err)
 			dbkit.MustClose(t, d)
 			d = dbkit.MustOpen(t, dir, nil)
 			defer dbkit.MustClose(t, d)
 			dbkit.CheckSound(t, d, what)
-			if n := dbkit.MustStats(t, d).Items; what == "delete" && n != 21 || what == "drop" && n != 1 {
-				t.Errorf("%d items", n)
-			}
+			n := dbkit.MustStats(t, d).Items
+			failIf(t, what == "delete" && n != 21 || what == "drop" && n != 1, "%d items", n)
 		})
 	}
 }

@@ -192,9 +192,7 @@ func (s *stranger) open(t testing.TB, changes []byte) {
 		err = d.Close()
 	}
 	grown := allocated() - before
-	if grown > mostAllocated+uint64(1000*n) {
-		t.Errorf("%d MiB were allocated (%v): %x", grown>>20, err, changes)
-	}
+	failIf(t, grown > mostAllocated+uint64(1000*n), "%d MiB were allocated (%v): %x", grown>>20, err, changes)
 }
 
 // FuzzOpen opens databases whose records lie, wherever the input says, and does with them
@@ -329,9 +327,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 	}
 	d, err := db.Open("db", opts)
 	if err != nil {
-		if !errors.Is(err, db.ErrCorrupt) && !errors.Is(err, db.ErrFormat) {
-			t.Errorf("open: %v", err)
-		}
+		failIf(t, !errors.Is(err, db.ErrCorrupt) && !errors.Is(err, db.ErrFormat), "open: %v", err)
 		return
 	}
 	defer func() { expected("close", d.Close()) }()
@@ -394,9 +390,8 @@ func FuzzDescriptors(f *testing.F) {
 		if d, err := record.DecodeDescriptor(b); err == nil {
 			enc := need(d.Encode())(t)
 			again := need(record.DecodeDescriptor(enc))(t)
-			if enc2, err := again.Encode(); err != nil || !bytes.Equal(enc, enc2) {
-				t.Fatalf("%s became %s, %v", enc, enc2, err)
-			}
+			enc2, err := again.Encode()
+			stopIf(t, err != nil || !bytes.Equal(enc, enc2), "%s became %s, %v", enc, enc2, err)
 		}
 		mem := vfs.NewMem()
 		writeFile(t, mem, store.MarkerName, b)
@@ -407,9 +402,7 @@ func FuzzDescriptors(f *testing.F) {
 		ours := json.Unmarshal(b, &m) == nil && m.FDDHDB == "database"
 		switch err := store.CheckMarker(mem, ""); {
 		case err == nil:
-			if !ours || m.Format != db.Format {
-				t.Fatalf("%q is taken for a marker", b)
-			}
+			stopIf(t, !ours || m.Format != db.Format, "%q is taken for a marker", b)
 		case errors.Is(err, db.ErrNotDatabase), errors.Is(err, db.ErrFormat) && ours:
 		default:
 			t.Fatal(err)

@@ -42,9 +42,7 @@ func goldenListing(t testing.TB, d *db.DB) string {
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	check := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	for m, err := range d.Marks(ctx, "") {
 		check(err)
@@ -189,12 +187,9 @@ func goldenSum(it *db.Item) []byte {
 func checkGolden(t testing.TB, what string, fsys vfs.FS, want string) *db.DB {
 	t.Helper()
 	d, err := db.Open("golden", &db.Options{FS: fsys, ReadOnly: true})
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-	if diff := gocmp.Diff(strings.Split(want, "\n"), strings.Split(goldenListing(t, d), "\n")); diff != "" {
-		t.Errorf("%s: %.2000s", what, diff)
-	}
+	must(t, err, what)
+	diff := gocmp.Diff(strings.Split(want, "\n"), strings.Split(goldenListing(t, d), "\n"))
+	failIf(t, diff != "", "%s: %.2000s", what, diff)
 	dbkit.MustClose(t, d)
 	return d
 }
@@ -206,9 +201,7 @@ func verifyGolden(t testing.TB, what string, fsys vfs.FS) {
 			t.Errorf("%s: %s", what, f)
 			return nil
 		})
-	if err != nil || v.CodesChecked == 0 {
-		t.Errorf("%s: %+v, %v", what, v, err)
-	}
+	failIf(t, err != nil || v.CodesChecked == 0, "%s: %+v, %v", what, v, err)
 }
 
 // A database that an earlier build of this format wrote and did not close is read and written by this one.
@@ -415,9 +408,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 			cancel()
 		}
 	}})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
+	stopIf(t, !errors.Is(err, context.Canceled), "%v", err)
 	if err := store.SyncDir(mem, "golden/store"); err != nil { // what has been removed is gone for good
 		t.Fatal(err)
 	}
@@ -506,9 +497,7 @@ func unpackFolder(t testing.TB, fsys vfs.FS, dir, archive string) {
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f := need(fsys.Create(fsys.PathJoin(dir, filepath.FromSlash(h.Name)), vfs.WriteCategoryUnspecified))(
 			t)
 		_, err = io.Copy(f, r)

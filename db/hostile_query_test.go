@@ -25,9 +25,8 @@ func costs(t *testing.T, what string, most uint64, f func()) {
 	t.Helper()
 	before := allocated()
 	f()
-	if n := allocated() - before; n > most {
-		t.Errorf("%s: %d KiB allocated, at most %d are expected", what, n>>10, most>>10)
-	}
+	n := allocated() - before
+	failIf(t, n > most, "%s: %d KiB allocated, at most %d are expected", what, n>>10, most>>10)
 }
 
 // hostile has a learned collection of 200 items with an indexed field, and one of 9,000
@@ -82,13 +81,9 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 	}
 	for _, radius := range []int{16, 17, 1 << 31, math.MaxInt} {
 		costs(t, "radius", 9000*each, func() {
-			if n, err := dbkit.CountWithin(codes, db.Query{Key: "7"}, radius); n != 9000 || err != nil {
-				t.Errorf("radius %d: %d, %v", radius, n, err)
-			}
+			gives(t, 9000, radius)(dbkit.CountWithin(codes, db.Query{Key: "7"}, radius))
 			runs, err := codes.SearchRadius(ctx, db.Query{Key: "7"}, radius)
-			if err != nil || runs.Total() != 9000 {
-				t.Fatalf("radius %d: %v", radius, err)
-			}
+			stopIf(t, err != nil || runs.Total() != 9000, "radius %d: %v", radius, err)
 			defer runs.Close()
 			if res, err := runs.First(ctx, math.MaxInt); err != nil || len(res.Hits) != 9000 {
 				t.Errorf("radius %d: %v", radius, err)
@@ -104,9 +99,8 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 		queries[i] = db.Query{Key: fmt.Sprint(i % 9000), K: 1}
 	}
 	costs(t, "many queries", 20_000*8<<10, func() {
-		if res, err := codes.SearchAll(ctx, queries); err != nil || len(res) != len(queries) {
-			t.Error(err)
-		}
+		res, err := codes.SearchAll(ctx, queries)
+		failIf(t, err != nil || len(res) != len(queries), "%v", err)
 	})
 	found, err := c.Evaluate(ctx, db.Evaluation{
 		Queries: map[string][][]float32{"text": {make([]float32, dbkit.PairsSchema.Modalities[1].Dim)}},
@@ -204,9 +198,7 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		"a count by MBs":    errOf(c.Count(ctx, long)),
 		"a deletion by MBs": errOf(c.DeleteWhere(ctx, long)),
 	} {
-		if !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10 {
-			t.Errorf("%s: %.300v", name, err)
-		}
+		failIf(t, !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10, "%s: %.300v", name, err)
 	}
 	costs(t, "long names", 1<<20, func() {
 		for name, err := range map[string]error{
@@ -215,9 +207,7 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 			"collection": errOf(db.Of(c).Collection(long)),
 			"drop":       db.Of(c).DropCollection(ctx, long),
 		} {
-			if !errors.Is(err, db.ErrNotFound) || len(err.Error()) > 1<<10 {
-				t.Errorf("%s: %.300v", name, err)
-			}
+			failIf(t, !errors.Is(err, db.ErrNotFound) || len(err.Error()) > 1<<10, "%s: %.300v", name, err)
 		}
 	})
 	// The longest expression that is possible is answered.
@@ -235,15 +225,12 @@ func TestLargestVectors(t *testing.T) {
 			v[i] = x
 		}
 		for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
-			if _, err := c.Search(ctx, db.Query{From: "text", Vector: v, Rerank: r}); err != nil &&
-				!errors.Is(err, db.ErrInvalid) {
-				t.Errorf("%g, %v: %v", x, r, err)
-			}
+			_, err := c.Search(ctx, db.Query{From: "text", Vector: v, Rerank: r})
+			failIf(t, err != nil && !errors.Is(err, db.ErrInvalid), "%g, %v: %v", x, r, err)
 		}
 		item := &db.Item{Key: fmt.Sprint(x), Labels: []string{"c0"}, Vectors: map[string][]float32{"text": v}}
-		if _, err := c.Put(ctx, item); err != nil && !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("%g: %v", x, err)
-		}
+		_, err := c.Put(ctx, item)
+		failIf(t, err != nil && !errors.Is(err, db.ErrInvalid), "%g: %v", x, err)
 	}
 	fine(t, errOf(c.Update(ctx, db.UpdateOptions{})))
 	fine(t, errOf(c.Search(ctx, db.Query{Key: "k7"})))
@@ -261,9 +248,7 @@ func TestOptionsOfAnySize(t *testing.T) {
 				}
 			}
 			d, err := db.Open("db", opts)
-			if err != nil {
-				t.Fatalf("%d: %v", n, err)
-			}
+			must(t, err, n)
 			c, err := d.Collection("main")
 			if err != nil {
 				c, err = d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
@@ -324,9 +309,8 @@ func TestEndedContextEndsEverything(t *testing.T) {
 	}
 	_, _, err := c.Explain(ctx, db.Query{Key: "k7"}, -1)
 	errs["explain"] = err
-	if res, _ := runs.First(ctx, 3); res != nil {
-		t.Errorf("first: %+v beside an error", res)
-	}
+	res, _ := runs.First(ctx, 3)
+	failIf(t, res != nil, "first: %+v beside an error", res)
 	var e error
 	for _, err := range c.Items(ctx, "") {
 		e = err
@@ -349,8 +333,6 @@ func TestEndedContextEndsEverything(t *testing.T) {
 	}
 	errs["runs"] = e
 	for what, err := range errs {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", what, err)
-		}
+		failIf(t, !errors.Is(err, context.Canceled), "%s: %v", what, err)
 	}
 }

@@ -79,38 +79,28 @@ func importLife(fsys vfs.FS, items []*db.Item) (imported bool, err error) {
 func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*db.Item, imported bool) {
 	t.Helper()
 	d, err := db.Open("db", &db.Options{FS: fsys})
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
+	must(t, err, what)
 	defer d.Close()
 	c, err := d.Collection("main")
 	if errors.Is(err, db.ErrNotFound) && !imported {
 		c, err = d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	}
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
+	must(t, err, what)
 	stored, err := progressOf(d)
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
+	must(t, err, what)
 	n := len(dbkit.AllItems(t, c))
 	if n != stored && !(n == len(items) && stored == 0) || imported && n != len(items) {
 		t.Fatalf("%s: %d items, and the mark says %d; acknowledged: %v", what, n, stored, imported)
 	}
 	if n < len(items) || stored > 0 {
-		if err := importParts(d, c, items, bulkItems); err != nil {
-			t.Fatalf("%s, again: %v", what, err)
-		}
+		must(t, importParts(d, c, items, bulkItems), what, "again")
 	}
 	for i, it := range dbkit.AllItems(t, c) {
 		if i >= len(items) || string(it.Code) != string(items[i].Code) {
 			t.Fatalf("%s: item %d is %v", what, i, it)
 		}
 	}
-	if n, err := c.Count(t.Context(), ""); n != len(items) || err != nil {
-		t.Fatalf("%s: %d items in the end, %v", what, n, err)
-	}
+	gives(t, len(items), what)(c.Count(t.Context(), ""))
 	if _, err := d.Mark("import"); !errors.Is(err, db.ErrNotFound) {
 		t.Fatalf("%s: the mark in the end: %v", what, err)
 	}
@@ -130,9 +120,7 @@ func TestEveryFailedChangeAroundAnImport(t *testing.T) {
 		imported, _ := importLife(errorfs.Wrap(mem, fail), items)
 		checkImportLife(t, fmt.Sprintf("change %d failed", k), mem, items, imported)
 		if !fail.Fired {
-			if !imported {
-				t.Fatal("without a failure it is not imported")
-			}
+			stopIf(t, !imported, "without a failure it is not imported")
 			t.Logf("%d changes failed in turn", k)
 			return
 		}
@@ -181,26 +169,21 @@ func TestFullBatch(t *testing.T) {
 	effort.Slow(t)
 	d, c := dbkit.OpenCodes(t)
 	b := d.NewBatch()
-	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 16<<20-2000)}); err != nil ||
-		b.Full() {
-		t.Error(err)
-	}
-	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 2000)}); err != nil || !b.Full() {
-		t.Error(err)
-	}
+	err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 16<<20-2000)})
+	failIf(t, err != nil || b.Full(), "%v", err)
+	err = b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 2000)})
+	failIf(t, err != nil || !b.Full(), "%v", err)
 	small := d.NewBatch()
 	for item := (&db.Item{Code: []byte{1, 2}, Payload: make([]byte, 40)}); !small.Full(); {
 		must(t, small.Put(c, item))
 	}
-	if n := small.Len(); n < 900_000 || n > 1_300_000 {
-		t.Error(n)
-	}
+	n := small.Len()
+	failIf(t, n < 900_000 || n > 1_300_000, "%v", n)
 	if err := b.Commit(ctx); err != nil { // two items, and a bulk load
 		t.Error(err)
 	}
-	if keys := b.Keys(); fmt.Sprint(keys) != "[0 1]" {
-		t.Error(keys)
-	}
+	keys := b.Keys()
+	failIf(t, fmt.Sprint(keys) != "[0 1]", "%v", keys)
 	more := d.NewBatch()
 	for range 200 {
 		more.Put(c, &db.Item{Code: []byte{1, 2}})
@@ -210,9 +193,8 @@ func TestFullBatch(t *testing.T) {
 	for item := (&db.Item{Code: []byte{1, 2}, Payload: make([]byte, 1<<20)}); !large.Full(); {
 		must(t, large.Put(c, item))
 	}
-	if n := large.Len(); n < 46 || n > 48 {
-		t.Error(n)
-	}
+	n = large.Len()
+	failIf(t, n < 46 || n > 48, "%v", n)
 }
 
 // A collection of the same name has another number.

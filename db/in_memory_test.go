@@ -364,13 +364,10 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 			return errors.Join(err, inconsistency(w.d))
 		}
 		must(t, db.State(w.d).Engine.DB.Delete(key, nil))
-		if look() == nil {
-			t.Errorf("key %x is gone, and nobody notices", key)
-		}
+		failIf(t, look() == nil, "key %x is gone, and nobody notices", key)
 		must(t, db.State(w.d).Engine.DB.Set(key, value, nil))
-		if err := look(); err != nil {
-			t.Fatalf("key %x is back: %v", key, err)
-		}
+		err := look()
+		stopIf(t, err != nil, "key %x is back: %v", key, err)
 		noticed[key[0]]++
 	}
 	t.Logf("keys by kind: %v", noticed)

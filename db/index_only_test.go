@@ -73,18 +73,14 @@ func TestIndexOnlyCollection(t *testing.T) {
 				has = append(has, m.Name)
 			}
 		}
-		if it.Vectors != nil || it.Sparse != nil || cmp.Diff(has, it.Modalities) != "" ||
-			full[i].Modalities != nil {
-			t.Errorf("item %d: %+v", i, it)
-		}
+		failIf(t, it.Vectors != nil || it.Sparse != nil || cmp.Diff(has, it.Modalities) != "" ||
+			full[i].Modalities != nil, "item %d: %+v", i, it)
 	}
 
 	// A query by key has no features to start from, and starts from the code.
 	byCode := need(was.Search(ctx, db.Query{Key: "k5", To: "text", K: 9}))(t)
 	byKey, err := c.Search(ctx, db.Query{Key: "k5", From: "image", To: "text", K: 9})
-	if err != nil || !oracle.SameHits(byCode.Hits, byKey.Hits) {
-		t.Errorf("by key: %+v, %v", byKey, err)
-	}
+	failIf(t, err != nil || !oracle.SameHits(byCode.Hits, byKey.Hits), "by key: %+v, %v", byKey, err)
 	errorIs(t, errOf(c.Search(ctx, db.Query{Key: "k5", From: "sound", To: "text"})), db.ErrInvalid)
 	// Evaluation and encoding take the vectors that they are given.
 	e := db.Evaluation{Queries: map[string][][]float32{"image": {vectors.Vector}},
@@ -104,13 +100,9 @@ func TestIndexOnlyCollection(t *testing.T) {
 
 	// Spaces: each is complete, and nothing comes that would have to be coded.
 	spaces, err := c.Spaces(ctx)
-	if err != nil || len(spaces) != 2 || spaces[0].StatisticsBytes != 0 {
-		t.Fatalf("%+v, %v", spaces, err)
-	}
+	stopIf(t, err != nil || len(spaces) != 2 || spaces[0].StatisticsBytes != 0, "%+v, %v", spaces, err)
 	must(t, c.Activate(ctx, 1))
-	if back, err := c.Rollback(ctx); back != 2 || err != nil {
-		t.Fatal(back, err)
-	}
+	gives(t, db.Space(2))(c.Rollback(ctx))
 	must(t, c.PinRevision(ctx, 2, 1, true))
 	dbkit.CheckSound(t, is, "spaces changed")
 	must(t, c.DropSpace(ctx, 1))
@@ -131,9 +123,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 		}))
 	dbkit.CheckSound(t, is, "opened again")
 	dbkit.MustClose(t, is)
-	if log.Len() > 0 {
-		t.Errorf("in the background: %s", &log)
-	}
+	failIf(t, log.Len() > 0, "in the background: %s", &log)
 }
 
 func mustInSpace(t testing.TB, c *db.Collection, space db.Space) *db.Collection {
@@ -151,9 +141,8 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 	is := indexOnlyOf(t, d, &db.Options{FS: fsys})
 	b := need(record.Get(db.State(is).Engine.DB, codec.CollectionKey(codec.KindCollection, 1)))(t)
 	var stored map[string]any
-	if err := json.Unmarshal(b, &stored); err != nil || stored["index_only"] != true {
-		t.Fatalf("%s, %v", b, err)
-	}
+	err := json.Unmarshal(b, &stored)
+	stopIf(t, err != nil || stored["index_only"] != true, "%s, %v", b, err)
 	for text, ok := range map[string]bool{
 		`{"id":1,"name":"a","bits":8}`:                                                                 true,
 		`{"id":1,"name":"a","modalities":[{"name":"x","dim":1}]}`:                                      true,
@@ -161,9 +150,8 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 		`{"id":1,"name":"a","bits":8,"index_only":true}`:                                               false,
 		`{"id":1,"name":"a","bits":8,"modalities":[{"name":"x","dim":1}],"index_only":true,"more":{}}`: false,
 	} {
-		if _, err := record.DecodeDescriptor([]byte(text)); (err == nil) != ok {
-			t.Errorf("%s: %v", text, err)
-		}
+		_, err := record.DecodeDescriptor([]byte(text))
+		failIf(t, (err == nil) != ok, "%s: %v", text, err)
 	}
 }
 
@@ -182,9 +170,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 	}
 	copied := func(key []byte) []byte {
 		b, err := record.Get(db.State(d).Engine.DB, key)
-		if err != nil || b == nil {
-			t.Fatalf("%x: %v", key, err)
-		}
+		stopIf(t, err != nil || b == nil, "%x: %v", key, err)
 		return b
 	}
 	first := func(prefix []byte) (key []byte) {
@@ -196,9 +182,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 	}
 	counters := need(codec.DecodeCounters(copied(codec.CollectionKey(codec.KindCounters, 1))))(t)
 	labelled := dbkit.AllItems(t, dbkit.MustCollection(t, d, "main"))[1]
-	if labelled.CodeFrom != "labels" {
-		t.Fatalf("%+v", labelled)
-	}
+	stopIf(t, labelled.CodeFrom != "labels", "%+v", labelled)
 	for what, c := range map[string]struct {
 		key, value []byte
 		says       string
@@ -215,9 +199,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 			"it is not that of its labels"},
 	} {
 		before, err := record.Get(db.State(is).Engine.DB, c.key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if c.value == nil {
 			c.value = copied(c.key)
 		}
@@ -227,17 +209,13 @@ func TestVerifyIndexOnly(t *testing.T) {
 		for _, f := range all {
 			found = found || strings.Contains(f.Problem, c.says) && f.Collection == "main"
 		}
-		if !found {
-			t.Errorf("%s: %v", what, all)
-		}
+		failIf(t, !found, "%s: %v", what, all)
 		if before == nil {
 			err = db.State(is).Engine.DB.Delete(c.key, nil)
 		} else {
 			err = db.State(is).Engine.DB.Set(c.key, before, pebble.Sync)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	dbkit.CheckSound(t, is, "as it was")
 }
@@ -267,13 +245,9 @@ func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	only := dbkit.MustCollection(t, is, "main")
 	spaces, err := only.Spaces(ctx)
-	if err != nil || spaces[0].Recode != 20 {
-		t.Fatalf("%+v, %v", spaces, err)
-	}
+	stopIf(t, err != nil || spaces[0].Recode != 20, "%+v, %v", spaces, err)
 	dbkit.CheckSound(t, is, "as it is")
 	sameSayings(t, before, sayings(t, only, items, false))
 	dbkit.MustClose(t, is)
-	if log.Len() > 0 {
-		t.Errorf("in the background: %s", &log)
-	}
+	failIf(t, log.Len() > 0, "in the background: %s", &log)
 }

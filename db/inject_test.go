@@ -70,9 +70,7 @@ func TestEveryFailedChange(t *testing.T) {
 			return
 		}
 		d, err := db.Open("db", &db.Options{FS: mem})
-		if err != nil {
-			t.Fatalf("change %d failed, %d items acknowledged: %v", k, len(there), err)
-		}
+		must(t, err, "change", k, "failed", len(there), "items acknowledged")
 		c, err := d.Collection("main")
 		if errors.Is(err, db.ErrNotFound) && len(there) == 0 {
 			dbkit.MustClose(t, d)
@@ -84,9 +82,7 @@ func TestEveryFailedChange(t *testing.T) {
 			t.Fatalf("change %d failed: %v", k, err)
 		}
 		for _, key := range there {
-			if _, err := c.Get(ctx, key); err != nil {
-				t.Errorf("change %d failed: %v", k, err)
-			}
+			fine(t, errOf(c.Get(ctx, key)), "change", k, "failed")
 		}
 		found := dbkit.AllItems(t, c)
 		if n := len(found); n < len(there) || n > len(there)+len(unknown) {
@@ -100,18 +96,14 @@ func TestEveryFailedChange(t *testing.T) {
 			}
 		}
 		for l, want := range labelled {
-			if n, err := c.Count(ctx, "label = ?", l); err != nil || n != want {
-				t.Errorf("change %d failed: %d items with label %s of %d, %v", k, n, l, want, err)
-			}
+			gives(t, want, k, l)(c.Count(ctx, "label = ?", l))
 		}
 		checkCodes(t, c, found)
 		checkSpaces(t, d)
 		if s, err := c.Stats(); err != nil || (trained && s.CodedItems != s.Items) {
 			t.Errorf("change %d failed: %+v, %v", k, s, err)
 		}
-		if _, err := c.Put(ctx, &db.Item{Key: "after"}); err != nil {
-			t.Errorf("change %d failed, and afterwards: %v", k, err)
-		}
+		fine(t, errOf(c.Put(ctx, &db.Item{Key: "after"})), "change", k, "failed, and afterwards")
 		dbkit.MustClose(t, d)
 	}
 }
@@ -150,16 +142,12 @@ func TestFailedReadFailsAlone(t *testing.T) {
 		"number": errOf(c.Count(ctx, "year > 0")),
 		"where":  errOf(c.DeleteWhere(ctx, "label = ?", labels[0])),
 	} {
-		if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrInvalid) ||
-			errors.Is(err, db.ErrFailed) || errors.Is(err, db.ErrCorrupt) {
-			t.Errorf("%s: %v", what, err)
-		}
+		failIf(t, !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrInvalid) ||
+			errors.Is(err, db.ErrFailed) || errors.Is(err, db.ErrCorrupt), "%s: %v", what, err)
 	}
 	broken.Store(false)
 	fine(t, errOf(c.Merge(ctx, &db.Item{Key: "k8", Labels: []string{"new"}})))
-	if n, err := c.Delete(ctx, "k7"); n != 1 || err != nil {
-		t.Errorf("afterwards: %d, %v", n, err)
-	}
+	gives(t, 1)(c.Delete(ctx, "k7"))
 	if labels, _ = c.Labels(); labels[len(labels)-1] != "new" {
 		t.Errorf("labels %v", labels)
 	}
@@ -182,12 +170,10 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"k1", "k2"} {
-		if _, err := c.Get(ctx, key); !errors.Is(err, db.ErrCorrupt) {
-			t.Errorf("get %s: %v", key, err)
-		}
-		if _, err := c.Merge(ctx, &db.Item{Key: key, Labels: []string{"a"}}); !errors.Is(err, db.ErrCorrupt) {
-			t.Errorf("merge with %s: %v", key, err)
-		}
+		_, err := c.Get(ctx, key)
+		failIf(t, !errors.Is(err, db.ErrCorrupt), "get %s: %v", key, err)
+		_, err = c.Merge(ctx, &db.Item{Key: key, Labels: []string{"a"}})
+		failIf(t, !errors.Is(err, db.ErrCorrupt), "merge with %s: %v", key, err)
 	}
 	fine(t, errOf(c.Put(ctx, dbkit.Pairs(2, synth.Config{})[1])))
 	fine(t, errOf(c.Get(ctx, "k1")))
@@ -207,18 +193,13 @@ func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 	} {
 		d, c := dbkit.OpenPairs(t)
 		putAll(t, c, dbkit.Pairs(3, synth.Config{}))
-		if err := broken(c); !errors.Is(err, db.ErrFailed) {
-			t.Errorf("%s: %v", what, err)
-		}
-		if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.Is(err, db.ErrFailed) {
-			t.Errorf("%s, and a put: %v", what, err)
-		}
-		if _, err := c.Get(ctx, "k1"); err != nil {
-			t.Errorf("%s, and a get: %v", what, err)
-		}
-		if err := d.Close(); !errors.Is(err, db.ErrFailed) {
-			t.Errorf("%s, and close: %v", what, err)
-		}
+		err := broken(c)
+		failIf(t, !errors.Is(err, db.ErrFailed), "%s: %v", what, err)
+		_, err = c.Put(ctx, &db.Item{Key: "late"})
+		failIf(t, !errors.Is(err, db.ErrFailed), "%s, and a put: %v", what, err)
+		fine(t, errOf(c.Get(ctx, "k1")), what, "and a get")
+		err = d.Close()
+		failIf(t, !errors.Is(err, db.ErrFailed), "%s, and close: %v", what, err)
 	}
 }
 
@@ -323,17 +304,13 @@ func TestFailedDatabase(t *testing.T) {
 		"a snapshot from since":  second1(late.Collection("main")),
 	} {
 		for what, err := range reads(c) {
-			if err != nil {
-				t.Errorf("%s, %s: %v", when, what, err)
-			}
+			fine(t, err, when, what)
 		}
 	}
-	if res, err := runs.First(ctx, 50); err != nil || len(res.Hits) != 50 {
-		t.Errorf("runs: %v", err)
-	}
-	if err := d.WaitForIndex(ctx); err != nil && !errors.Is(err, db.ErrFailed) {
-		t.Errorf("wait for the index: %v", err)
-	}
+	res, err := runs.First(ctx, 50)
+	failIf(t, err != nil || len(res.Hits) != 50, "runs: %v", err)
+	err = d.WaitForIndex(ctx)
+	failIf(t, err != nil && !errors.Is(err, db.ErrFailed), "wait for the index: %v", err)
 	dbkit.CheckSound(t, d, "failed")
 	fine(t, errors.Join(runs.Close(), early.Close(), late.Close()))
 	errorIs(t, d.Close(), db.ErrFailed)
@@ -392,9 +369,7 @@ func TestFailureDuringLongWork(t *testing.T) {
 			if errors.Is(err, db.ErrBusy) { // what the first one has learned is being completed
 				_, err = c.Reindex(ctx, db.ReindexOptions{})
 			}
-			if err != nil {
-				t.Errorf("train again: %v", err)
-			}
+			fine(t, err, "train again")
 		})
 	}
 }

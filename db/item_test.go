@@ -15,9 +15,7 @@ import (
 func TestPutRefusesBadItems(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	long := strings.Repeat("x", 1<<21)
 	for name, tc := range map[string]struct {
@@ -51,17 +49,11 @@ func TestPutRefusesBadItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.c.Put(ctx, &tc.item)
-			if !errors.Is(err, db.ErrInvalid) {
-				t.Fatalf("got %v", err)
-			}
+			stopIf(t, !errors.Is(err, db.ErrInvalid), "got %v", err)
 			for _, s := range tc.says {
-				if !strings.Contains(err.Error(), s) {
-					t.Errorf("%q does not say %q", err, s)
-				}
+				failIf(t, !strings.Contains(err.Error(), s), "%q does not say %q", err, s)
 			}
-			if strings.Count(err.Error(), "fddhdb:") != 1 {
-				t.Errorf("prefix of %q", err)
-			}
+			failIf(t, strings.Count(err.Error(), "fddhdb:") != 1, "prefix of %q", err)
 			holds(t, tc.c, 0)
 		})
 	}
@@ -71,9 +63,7 @@ func TestPutRefusesBadItems(t *testing.T) {
 		t.Errorf("%#v", err)
 	}
 	var ie *db.ItemError
-	if !errors.As(err, &ie) || ie.Key != "k" {
-		t.Errorf("%#v", err)
-	}
+	failIf(t, !errors.As(err, &ie) || ie.Key != "k", "%#v", err)
 }
 
 // A bad item spoils its own batch and no other.
@@ -84,16 +74,14 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	errorIs(t, b.Put(c, &db.Item{Key: "bad", Labels: []string{""}}), db.ErrInvalid)
 	errorIs(t, b.Put(c, &db.Item{Key: "good too"}), db.ErrInvalid)
 	errorIs(t, b.Commit(ctx), db.ErrInvalid)
-	if n, _ := c.Count(t.Context(), ""); n != 0 {
-		t.Errorf("%d items", n)
-	}
+	n, _ := c.Count(t.Context(), "")
+	failIf(t, n != 0, "%d items", n)
 	b = d.NewBatch()
 	b.Put(c, &db.Item{Key: "good"})
 	must(t, b.Commit(ctx))
 	errorIs(t, b.Commit(ctx), db.ErrInvalid)
-	if n, _ := c.Count(t.Context(), ""); n != 1 {
-		t.Errorf("%d items", n)
-	}
+	n, _ = c.Count(t.Context(), "")
+	failIf(t, n != 1, "%d items", n)
 }
 
 func TestNothingPanics(t *testing.T) {
@@ -109,28 +97,20 @@ func TestNothingPanics(t *testing.T) {
 		"Delete of the empty key": errOf(c.Delete(ctx, "")),
 	})
 	fine(t, d.NewBatch().Commit(ctx))
-	if n, err := c.Delete(ctx); n != 0 || err != nil {
-		t.Errorf("delete nothing: %d, %v", n, err)
-	}
+	gives(t, 0)(c.Delete(ctx))
 }
 
 func TestSchemaIsACopy(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	s, err := c.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Modalities[0].Name, s.Fields[0].Name = "gotcha", "gotcha"
 	stats, err := c.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stats.Fields[0].Name = "gotcha"
 	_, err = c.Put(ctx, &db.Item{Key: "k", Vectors: map[string][]float32{"image": make([]float32, 8)},
 		Fields: map[string]any{"year": 1}})
-	if err != nil {
-		t.Error(err)
-	}
+	fine(t, err)
 }
 
 // A merge with nothing cannot make an item without a code, whatever else is in
@@ -146,22 +126,19 @@ func TestCodesOnlyItemsHaveCodes(t *testing.T) {
 	b.Delete(c, "k")
 	b.Merge(c, &db.Item{Key: "k"})
 	errorIs(t, b.Commit(ctx), db.ErrInvalid)
-	if n, _ := c.Count(t.Context(), ""); n != 0 {
-		t.Errorf("%d items", n)
-	}
+	n, _ := c.Count(t.Context(), "")
+	failIf(t, n != 0, "%d items", n)
 }
 
 func TestMergeTakesAwayWhatIsEmpty(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	need(c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a"}, Payload: []byte("p")}))(t)
 	need(c.Merge(ctx, &db.Item{Key: "k"}))(t)
-	if it, _ := c.Get(ctx, "k"); len(it.Labels) != 1 || string(it.Payload) != "p" {
-		t.Errorf("after merging nothing: %+v", it)
-	}
+	it, _ := c.Get(ctx, "k")
+	failIf(t, len(it.Labels) != 1 || string(it.Payload) != "p", "after merging nothing: %+v", it)
 	need(c.Merge(ctx, &db.Item{Key: "k", Labels: []string{}, Payload: []byte{}}))(t)
-	if it, _ := c.Get(ctx, "k"); len(it.Labels) != 0 || len(it.Payload) != 0 {
-		t.Errorf("after merging empty things: %+v", it)
-	}
+	it, _ = c.Get(ctx, "k")
+	failIf(t, len(it.Labels) != 0 || len(it.Payload) != 0, "after merging empty things: %+v", it)
 }
 
 func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
@@ -179,19 +156,14 @@ func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
 		t.Errorf("keys of the batch %v, want %v", keys, want)
 	}
 	key, err := c.Put(ctx, &db.Item{Labels: []string{"a"}})
-	if key != "4" || err != nil {
-		t.Errorf("the key is %q, %v", key, err)
-	}
-	if key, err := c.Merge(ctx, &db.Item{Key: "1", Labels: []string{"b"}}); key != "1" || err != nil {
-		t.Errorf("the key of a merged item is %q, %v", key, err)
-	}
+	failIf(t, key != "4" || err != nil, "the key is %q, %v", key, err)
+	gives(t, "1")(c.Merge(ctx, &db.Item{Key: "1", Labels: []string{"b"}}))
 	var keys []string
 	for _, it := range dbkit.AllItems(t, c) {
 		keys = append(keys, it.Key)
 	}
-	if want := []string{"1", "0", "2", "3", "4"}; !slices.Equal(keys, want) {
-		t.Errorf("keys %v, want %v", keys, want)
-	}
+	want := []string{"1", "0", "2", "3", "4"}
+	failIf(t, !slices.Equal(keys, want), "keys %v, want %v", keys, want)
 }
 
 // An item with neither a key nor anything else is a mistake, however it is put.
@@ -205,12 +177,9 @@ func TestItemsWithNothing(t *testing.T) {
 		"batch":        d.NewBatch().Put(c, &db.Item{}),
 		"merging many": d.NewBatch().Merge(c, &db.Item{}),
 	}, "nothing in it")
-	if n, _ := c.Count(t.Context(), ""); n != 0 {
-		t.Errorf("%d items", n)
-	}
-	if key, err := c.Put(ctx, &db.Item{Sparse: map[string]db.Sparse{"text": {}}}); key != "0" || err != nil {
-		t.Errorf("an empty text: %q, %v", key, err)
-	}
+	n, _ := c.Count(t.Context(), "")
+	failIf(t, n != 0, "%d items", n)
+	gives(t, "0")(c.Put(ctx, &db.Item{Sparse: map[string]db.Sparse{"text": {}}}))
 }
 
 // An item of a key alone keeps the place of what comes later: it is taken once, searches do
@@ -232,9 +201,7 @@ func TestPlaceholders(t *testing.T) {
 	for key := range every(t, c.Keys(ctx, "place")) {
 		it, err := c.Get(ctx, key)
 		var again db.Item
-		if err != nil || json.Unmarshal(must1[[]byte](t)(json.Marshal(it)), &again) != nil {
-			t.Fatal(err)
-		}
+		stopIf(t, err != nil || json.Unmarshal(must1[[]byte](t)(json.Marshal(it)), &again) != nil, "%v", err)
 		exported = append(exported, must1[string](t)(c.Put(ctx, &again)))
 	}
 	n := must1[int](t)(c.Count(t.Context(), ""))

@@ -21,9 +21,7 @@ import (
 func must1[T any](t *testing.T) func(x T, err error) T {
 	return func(x T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return x
 	}
 }
@@ -81,9 +79,7 @@ func TestResultsAreJSON(t *testing.T) {
 		results = append(results, it, err)
 	}
 	for _, r := range results {
-		if _, err := json.Marshal(r); err != nil {
-			t.Errorf("%T: %v", r, err)
-		}
+		fine(t, errOf(json.Marshal(r)), r)
 		if r != nil {
 			checkNames(t, reflect.TypeOf(r), map[reflect.Type]bool{})
 		}
@@ -168,9 +164,8 @@ func TestJSONForms(t *testing.T) {
 			t.Errorf("%+v: %v", c.value, err)
 			continue
 		}
-		if got := strings.TrimSpace(b.String()); got != c.want {
-			t.Errorf("%+v is\n%s, want\n%s", c.value, got, c.want)
-		}
+		got := strings.TrimSpace(b.String())
+		failIf(t, got != c.want, "%+v is\n%s, want\n%s", c.value, got, c.want)
 		again := reflect.New(reflect.TypeOf(c.value))
 		if err := json.Unmarshal(b.Bytes(), again.Interface()); err != nil {
 			t.Errorf("%s: %v", &b, err)
@@ -192,21 +187,15 @@ func TestItemsAreMovedByJSON(t *testing.T) {
 	for it, err := range from.Items(t.Context(), "") {
 		b := must1[[]byte](t)(json.Marshal(it))
 		var read db.Item
-		if err != nil || json.Unmarshal(b, &read) != nil {
-			t.Fatalf("%s: %v", b, err)
-		}
-		if _, err := to.Put(t.Context(), &read); err != nil {
-			t.Fatalf("%s: %v", b, err)
-		}
+		stopIf(t, err != nil || json.Unmarshal(b, &read) != nil, "%s: %v", b, err)
+		must(t, errOf(to.Put(t.Context(), &read)), b)
 		stored := must1[*db.Item](t)(to.Get(t.Context(), it.Key))
-		if d := cmp.Diff(it, stored, cmpopts.EquateEmpty()); d != "" {
-			t.Errorf("%s: %s", b, d)
-		}
+		d := cmp.Diff(it, stored, cmpopts.EquateEmpty())
+		failIf(t, d != "", "%s: %s", b, d)
 	}
 	for _, bad := range []string{`{"key":1}`, `{"key":"a","vectors":{"image":"no"}}`, `{"fields":{"n":[1]}}`,
 		`{"code":"xyz"}`, `[]`} {
-		if err := json.Unmarshal([]byte(bad), new(db.Item)); err == nil {
-			t.Errorf("%s is read", bad)
-		}
+		err := json.Unmarshal([]byte(bad), new(db.Item))
+		failIf(t, err == nil, "%s is read", bad)
 	}
 }

@@ -61,9 +61,7 @@ func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, db.ErrDiskFull) {
-			t.Fatal(err)
-		}
+		stopIf(t, !errors.Is(err, db.ErrDiskFull), "%v", err)
 	}
 	if it, err := c.Get(ctx, "large7"); err != nil || !slices.Equal(it.Payload, testfs.Noise(1<<20, 7)) {
 		t.Error("an item is another one", err)
@@ -135,9 +133,7 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 		}
 		must(t, db.State(d).Engine.FlushAll(ctx))
 	}
-	if n, err := c.Delete(ctx, "k50000"); n != 1 || err != nil {
-		t.Errorf("delete: %d, %v", n, err)
-	}
+	gives(t, 1)(c.Delete(ctx, "k50000"))
 	fine(t, errOf(c.Get(ctx, "k50001")))
 }
 
@@ -181,7 +177,6 @@ func TestCloseWaitsForWritesInFlight(t *testing.T) {
 	}
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer dbkit.MustClose(t, d)
-	if n := commitsFound(t, d); n != 3 {
-		t.Errorf("%d commits, want 3", n)
-	}
+	n := commitsFound(t, d)
+	failIf(t, n != 3, "%d commits, want 3", n)
 }

@@ -115,9 +115,7 @@ func TestPipesInARepository(t *testing.T) {
 	need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	repository := filepath.Join(root, "backups")
 	s, err := backup.Folder(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := mustBackup(t, d, s, db.BackupOptions{})
 	var paths []string
 	err = filepath.WalkDir(repository, func(path string, e fs.DirEntry, err error) error {
@@ -126,9 +124,7 @@ func TestPipesInARepository(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, path := range paths {
 		away := filepath.Join(root, "away")
 		must(t, errors.Join(os.Rename(path, away), syscall.Mkfifo(path, 0o644)))
@@ -150,9 +146,8 @@ func TestPipesInARepository(t *testing.T) {
 			if what == "backup" && strings.HasSuffix(path, m.ID+".json") {
 				continue // another one is made beside it
 			}
-			if err := ending(t, do); !errors.Is(err, backup.ErrDamaged) {
-				t.Errorf("%s with a pipe for %s: %v", what, path, err)
-			}
+			err := ending(t, do)
+			failIf(t, !errors.Is(err, backup.ErrDamaged), "%s with a pipe for %s: %v", what, path, err)
 		}
 		must(t, errors.Join(os.Remove(path), os.Rename(away, path)))
 	}

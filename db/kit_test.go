@@ -16,34 +16,75 @@ import (
 
 var ctx = context.Background()
 
-// fataler is what tests, benchmarks and checks of random histories have in common.
-type fataler interface {
+// failer and fataler are what tests, benchmarks and checks of random histories have in common.
+type failer interface {
 	Helper()
-	Fatal(...any)
+	Errorf(string, ...any)
 }
 
-// must ends the test with an error.
-func must(t fataler, err error) {
-	t.Helper()
+type fataler interface {
+	Helper()
+	Fatalf(string, ...any)
+}
+
+// failIf fails the test where something is wrong. stopIf ends it.
+func failIf(t failer, wrong bool, format string, args ...any) {
+	if wrong {
+		t.Helper()
+		t.Errorf(format, args...)
+	}
+}
+
+func stopIf(t fataler, wrong bool, format string, args ...any) {
+	if wrong {
+		t.Helper()
+		t.Fatalf(format, args...)
+	}
+}
+
+// must ends the test with an error, and where it came. fine is must for any goroutine: the test fails, and goes on.
+func must(t fataler, err error, where ...any) {
 	if err != nil {
-		t.Fatal(err)
+		t.Helper()
+		t.Fatalf("%v %v", where, err)
+	}
+}
+
+func fine(t failer, err error, where ...any) {
+	if err != nil {
+		t.Helper()
+		t.Errorf("%v %v", where, err)
+	}
+}
+
+// gives checks what a call returns: gives(t, 2)(c.Delete(ctx, "a", "b")).
+func gives[T comparable](t failer, want T, where ...any) func(T, error) {
+	return func(got T, err error) {
+		if got != want || err != nil {
+			t.Helper()
+			t.Errorf("%v %v, want %v, %v", where, got, want, err)
+		}
 	}
 }
 
 // need returns what a call returns beside its error, which ends the test: need(c.Stats())(t).
-func need[T any](x T, err error) func(t fataler) T {
-	return func(t fataler) T {
-		t.Helper()
-		must(t, err)
+func need[T any](x T, err error) func(t fataler, where ...any) T {
+	return func(t fataler, where ...any) T {
+		if err != nil {
+			t.Helper()
+			must(t, err, where...)
+		}
 		return x
 	}
 }
 
 // need2 is need of a call with two results.
-func need2[A, B any](a A, b B, err error) func(t fataler) (A, B) {
-	return func(t fataler) (A, B) {
-		t.Helper()
-		must(t, err)
+func need2[A, B any](a A, b B, err error) func(t fataler, where ...any) (A, B) {
+	return func(t fataler, where ...any) (A, B) {
+		if err != nil {
+			t.Helper()
+			must(t, err, where...)
+		}
 		return a, b
 	}
 }
@@ -52,18 +93,6 @@ func need2[A, B any](a A, b B, err error) func(t fataler) (A, B) {
 func errOf[T any](_ T, err error) error { return err }
 
 func third[A, B any](_ A, _ B, err error) error { return err }
-
-// failer is what tests and checks of random histories have in common.
-type failer interface {
-	Helper()
-	Errorf(string, ...any)
-}
-
-// fine is must for any goroutine: the test fails, and goes on.
-func fine(t failer, err error) {
-	t.Helper()
-	errorIs(t, err, nil)
-}
 
 // errorIs checks that an error is of a kind, or that there is none, and what it says.
 func errorIs(t failer, err, want error, says ...string) {

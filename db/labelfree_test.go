@@ -80,10 +80,8 @@ func TestLabelFreeKeepsVectors(t *testing.T) {
 	}
 	before := need(c.SearchAll(ctx, queries))(t)
 	training := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}})
-	if !training.Active || training.Items != 600 || training.TrainItems != 600 ||
-		training.Bits != fit.DefaultLabelFreeBits {
-		t.Errorf("%+v", training)
-	}
+	failIf(t, !training.Active || training.Items != 600 || training.TrainItems != 600 ||
+		training.Bits != fit.DefaultLabelFreeBits, "%+v", training)
 	after := need(c.SearchAll(ctx, queries))(t)
 	for i, q := range queries {
 		if !slices.EqualFunc(after[i].Hits, before[i].Hits,
@@ -111,17 +109,13 @@ func TestLabelFreeCodes(t *testing.T) {
 		db.Query{From: "image", To: "image", Vector: x, Rerank: db.RerankNone}, db.Query{Key: "k3"},
 		db.Query{Key: "k4", From: "image"}, db.Query{Code: mustGet(t, c, "k3").Code}) // k4 has no image
 	for _, it := range dbkit.AllItems(t, c) {
-		if len(it.Code) != 4 {
-			t.Fatalf("item %s has the code %x", it.Key, it.Code)
-		}
+		stopIf(t, len(it.Code) != 4, "item %s has the code %x", it.Key, it.Code)
 	}
 	// A copy without vectors has nothing else.
 	is := indexOnlyOf(t, d, &db.Options{FS: fs})
 	copied := dbkit.MustCollection(t, is, "main")
 	e, res, err := copied.Explain(ctx, db.Query{From: "image", Vector: x, K: 5}, -1)
-	if err != nil || e.Plan == "vectors" || len(res.Hits) != 5 {
-		t.Errorf("an index-only copy: %+v, %v", e, err)
-	}
+	failIf(t, err != nil || e.Plan == "vectors" || len(res.Hits) != 5, "an index-only copy: %+v, %v", e, err)
 	if _, err := copied.Drift(ctx); err == nil {
 		t.Error("an index-only copy measures drift")
 	}
@@ -180,9 +174,7 @@ func TestLabelFreeSpaces(t *testing.T) {
 		"restore": errOf(c.RestoreRevision(ctx, 0, 1)),
 	}, "without labels")
 	r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true})
-	if err != nil || r.Space != 3 || r.Parent != 2 || r.Items != 399 {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	stopIf(t, err != nil || r.Space != 3 || r.Parent != 2 || r.Items != 399, "%+v, %v", r, err)
 	need(c.Rollback(ctx))(t)
 	must(t, c.DropSpace(ctx, 1))
 	dbkit.CheckSound(t, d, "after writes")
@@ -218,9 +210,8 @@ func TestLabelFreeDrift(t *testing.T) {
 	d, c := openWith(t, vfs.NewMem(), embeddedSchema, items[:600])
 	errorIs(t, errOf(c.Drift(ctx)), db.ErrNoModel)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 64}})
-	if drift, err := c.Drift(ctx); drift != nil || err != nil {
-		t.Errorf("without later items: %+v, %v", drift, err)
-	}
+	drift, err := c.Drift(ctx)
+	failIf(t, drift != nil || err != nil, "drift %v, %v", drift, err)
 	dbkit.PutAll(t, d, c, items[600:])
 	like, err := c.Drift(ctx)
 	if err != nil || len(like) != 1 || like["e"] > .02 || like.TrainAgain() {
@@ -234,9 +225,7 @@ func TestLabelFreeDrift(t *testing.T) {
 	}
 	dbkit.PutAll(t, d, c, items[600:])
 	other, err := c.Drift(ctx)
-	if err != nil || !other.TrainAgain() {
-		t.Errorf("items of another kind: %+v, %v", other, err)
-	}
+	failIf(t, err != nil || !other.TrainAgain(), "items of another kind: %+v, %v", other, err)
 	// A reindexing is no training: they have come since all the same.
 	need(c.Reindex(ctx, db.ReindexOptions{Activate: true}))(t)
 	if again, err := c.Drift(ctx); err != nil || again["e"] != other["e"] {
@@ -269,9 +258,7 @@ func TestLabelFreeTraining(t *testing.T) {
 	}
 	explicit := dbkit.MustTrain(t, c,
 		db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 16}})
-	if explicit.Method != model.MethodITQ || explicit.TrainItems != 200 {
-		t.Errorf("%+v", explicit)
-	}
+	failIf(t, explicit.Method != model.MethodITQ || explicit.TrainItems != 200, "%+v", explicit)
 	// Labelled items of that space have the codes of their vectors.
 	in := need(c.InSpace(explicit.Space, 0))(t)
 	code, _, err := in.EncodeQuery(ctx, db.Query{From: "e", Vector: items[0].Vectors["e"]})
@@ -279,10 +266,8 @@ func TestLabelFreeTraining(t *testing.T) {
 		t.Errorf("the code of a labelled item is %x, that of its vector %x (%v)", it.Code, code, err)
 	}
 	_, err = c.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Anchors: 5}})
-	if !errors.Is(err, db.ErrInvalid) || !errors.Is(err, model.ErrOption) ||
-		!strings.Contains(err.Error(), "anchors") {
-		t.Errorf("anchors: %v", err)
-	}
+	failIf(t, !errors.Is(err, db.ErrInvalid) || !errors.Is(err, model.ErrOption) ||
+		!strings.Contains(err.Error(), "anchors"), "anchors: %v", err)
 	_, empty := openWith(t, vfs.NewMem(), embeddedSchema, nil)
 	errorIs(t, errOf(empty.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}})),
 		db.ErrInvalid, "no items to learn from")
@@ -316,9 +301,8 @@ func TestLabelsLater(t *testing.T) {
 	items, fs := pairedItems(n), vfs.NewMem()
 	d, c := openWith(t, fs, pairedSchema, items)
 	free := db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ, Bits: 16}}
-	if training := dbkit.MustTrain(t, c, free); !training.Active {
-		t.Fatalf("%+v", training)
-	}
+	training := dbkit.MustTrain(t, c, free)
+	stopIf(t, !training.Active, "%+v", training)
 	checkInEach(t, c, items, 1)
 
 	for _, labelled := range []int{4, n / 10, n} {
@@ -329,10 +313,8 @@ func TestLabelsLater(t *testing.T) {
 		opt := dbkit.TinyTraining(1)
 		opt.Bits, opt.Anchors = 24, 4
 		training := need(c.Train(ctx, opt))(t)
-		if training.Method != model.MethodLabels || training.TrainItems != labelled || training.Items != n ||
-			training.Active {
-			t.Fatalf("%d labelled: %+v", labelled, training)
-		}
+		stopIf(t, training.Method != model.MethodLabels || training.TrainItems != labelled ||
+			training.Items != n || training.Active, "%d labelled: %+v", labelled, training)
 		checkInEach(t, c, items, 1, training.Space)
 		if labelled < n {
 			must(t, c.DropSpace(ctx, training.Space))
@@ -350,10 +332,8 @@ func TestLabelsLater(t *testing.T) {
 		it.Labels = nil
 	}
 	dbkit.PutAll(t, d, c, items)
-	if updated, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil ||
-		updated.Forgotten != n {
-		t.Errorf("%+v, %v", updated, err)
-	}
+	updated, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})
+	failIf(t, err != nil || updated.Forgotten != n, "%+v, %v", updated, err)
 	checkInEach(t, c, items, 1, fddh)
 	dbkit.MustTrain(t, c, free)
 	dbkit.CheckSound(t, d, "in the end")
@@ -366,9 +346,7 @@ func checkInEach(t *testing.T, c *db.Collection, items []*db.Item, spaces ...db.
 		checkCodesOf(t, c, items, space)
 		q := db.Query{From: "image", To: "image", Vector: items[1].Vectors["image"], K: 30, Recall: 1}
 		e, res, err := need(c.InSpace(space, 0))(t).Explain(ctx, q, -1)
-		if err != nil || e.Plan != "vectors" {
-			t.Fatalf("space %d: %+v, %v", space, e, err)
-		}
+		stopIf(t, err != nil || e.Plan != "vectors", "space %d: %+v, %v", space, e, err)
 		var want []*db.Item
 		for _, it := range items {
 			if it.Vectors["image"] != nil {
@@ -414,7 +392,5 @@ func checkCodesOf(t *testing.T, c *db.Collection, items []*db.Item, space db.Spa
 	for _, h := range res.Hits {
 		found[h.Key] = true
 	}
-	if len(found) != len(items) {
-		t.Errorf("space %d: %d of %d items are found", space, len(found), len(items))
-	}
+	failIf(t, len(found) != len(items), "space %d: %d of %d items are found", space, len(found), len(items))
 }

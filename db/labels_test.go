@@ -93,18 +93,16 @@ func TestRenameLabel(t *testing.T) {
 		{"class0", "class0", db.ErrInvalid},
 		{"class0", "", db.ErrInvalid}, {"class0", strings.Repeat("x", db.MaxLabelBytes+1), db.ErrInvalid},
 	} {
-		if err := c.RenameLabel(ctx, wrong.from, wrong.to); !errors.Is(err, wrong.is) {
-			t.Errorf("%q to %.9q: %v", wrong.from, wrong.to, err)
-		}
+		err := c.RenameLabel(ctx, wrong.from, wrong.to)
+		failIf(t, !errors.Is(err, wrong.is), "%q to %.9q: %v", wrong.from, wrong.to, err)
 	}
 	errorIs(t, before.RenameLabel(ctx, "class0", "x"), db.ErrReadOnly)
 	checkLabels(t, c, items)
 	mustRename(t, c, "class0", "zebra")
 	renamed(items, "class0", "zebra")
 	checkLabels(t, c, items)
-	if after := codesOfAll(t, c); !maps.Equal(after, codes) {
-		t.Error("codes have changed")
-	}
+	after := codesOfAll(t, c)
+	failIf(t, !maps.Equal(after, codes), "codes have changed")
 	checkLabels(t, before, old)
 
 	// The old name is another label now, and nothing is known of it.
@@ -151,16 +149,13 @@ func TestRenameToALabelThatNobodyHas(t *testing.T) {
 	}
 	checkLabels(t, c, items)
 	dbkit.CheckSound(t, d, "renamed to what nobody has")
-	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true}); !slices.Equal(u.Grown,
-		[]string{"class2"}) {
-		t.Errorf("grown %q", u.Grown)
-	}
+	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
+	failIf(t, !slices.Equal(u.Grown, []string{"class2"}), "grown %q", u.Grown)
 	checkLabels(t, c, items)
 	dbkit.CheckSound(t, d, "and grown")
 	dbkit.MustClose(t, d)
-	if lost, _ := (&patient{t: t, fs: fs, dir: "db"}).repair(db.RepairOptions{}); len(lost) > 0 {
-		t.Errorf("a repair finds %v", lost)
-	}
+	lost, _ := (&patient{t: t, fs: fs, dir: "db"}).repair(db.RepairOptions{})
+	failIf(t, len(lost) > 0, "a repair finds %v", lost)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	defer dbkit.MustClose(t, d)
 	checkLabels(t, dbkit.MustCollection(t, d, "main"), items)
@@ -255,9 +250,7 @@ func TestLabelsFollowWrites(t *testing.T) {
 			_, err = c.Put(ctx, &db.Item{Key: key, Code: []byte{1}, Labels: []string{label}})
 			items[key] = label
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if r.IntN(3) == 0 {
 			check(fmt.Sprint("operation ", i), c, inUse())
 		}

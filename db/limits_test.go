@@ -80,9 +80,7 @@ func TestLimitsOfItems(t *testing.T) {
 				continue // 64 MiB each time
 			}
 			if limit.edge != nil {
-				if err := put(limit.edge); err != nil {
-					t.Errorf("%s, %s, at the edge: %v", name, way, err)
-				}
+				fine(t, put(limit.edge), name, way, "at the edge")
 			}
 			if err := put(limit.beyond); !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 3<<10 ||
 				strings.Count(err.Error(), "fddhdb:") != 1 {
@@ -138,9 +136,7 @@ func TestLimitsOfBatches(t *testing.T) {
 			t.Errorf("%d items: %v", items, err)
 		}
 		db.HoldBytes(b, limit)
-		if err := b.Commit(ctx); err != nil {
-			t.Errorf("%d items: %v", items, err)
-		}
+		fine(t, b.Commit(ctx), items, "items")
 	}
 }
 
@@ -196,12 +192,9 @@ func TestLimitsOfSchemas(t *testing.T) {
 		"twice": {db.Schema{Bits: 8},
 			db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.Int}, {Name: "f", Type: db.Int}}}},
 	} {
-		if err := create(limit.edge); err != nil {
-			t.Errorf("%s, at the edge: %v", what, err)
-		}
-		if err := create(limit.beyond); !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10 {
-			t.Errorf("%s, beyond: %.200v", what, err)
-		}
+		fine(t, create(limit.edge), what, "at the edge")
+		err := create(limit.beyond)
+		failIf(t, !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10, "%s, beyond: %.200v", what, err)
 	}
 	for _, n := range []string{"", name(db.MaxNameBytes + 1), "a b", "\xff", "1a", "a/b", "..",
 		name(1 << 20)} {

@@ -72,14 +72,11 @@ func checkNear(t *testing.T, c *db.Collection, code []byte, counts []int) {
 		if r < 8 {
 			plan = dbkit.AllPlans[r%len(dbkit.AllPlans)]
 		}
-		if n, err := dbkit.CountWithin(c, db.Query{Code: code, Plan: plan}, r); n != counts[r] || err != nil {
-			t.Errorf("%d within %d, want %d: %v", n, r, counts[r], err)
-		}
+		n, err := dbkit.CountWithin(c, db.Query{Code: code, Plan: plan}, r)
+		failIf(t, n != counts[r] || err != nil, "%d within %d, want %d: %v", n, r, counts[r], err)
 	}
 	res, err := c.Search(ctx, db.Query{Code: code, K: 50})
-	if err != nil || len(res.Hits) != 50 {
-		t.Fatal(res, err)
-	}
+	stopIf(t, err != nil || len(res.Hits) != 50, "%v, %v", res, err)
 	for i, h := range res.Hits {
 		if counts[h.Distance] <= i || h.Distance > 0 && counts[h.Distance-1] > i {
 			t.Errorf("hit %d at %d", i, h.Distance)
@@ -109,9 +106,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 			writers.Go(func() {
 				key := fmt.Sprint("new", i)
 				fine(t, errOf(c.Put(ctx, &db.Item{Key: key, Code: code})))
-				if n, err := c.Delete(ctx, key); n != 1 || err != nil {
-					t.Error(n, err)
-				}
+				gives(t, 1)(c.Delete(ctx, key))
 			})
 		}
 		writers.Wait()
@@ -181,9 +176,8 @@ func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
 	}
 	b.goOn <- nil
 	fine(t, <-waiting)
-	if it, err := c.Get(ctx, "patient"); err != nil || it.CodeFrom != "given" {
-		t.Errorf("%v, %v", it, err)
-	}
+	it, err := c.Get(ctx, "patient")
+	failIf(t, err != nil || it.CodeFrom != "given", "%v, %v", it, err)
 	errorIs(t, errOf(c.Get(ctx, "late")), db.ErrNotFound)
 	dbkit.MustClose(t, d)
 }
@@ -223,15 +217,12 @@ func TestCodesThatCannotBeLoaded(t *testing.T) {
 		"delete":  errOf(c.Delete(ctx, "k7")),
 		"compact": d.Compact(ctx),
 	} {
-		if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt) {
-			t.Errorf("%s: %v", what, err)
-		}
+		failIf(t, !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt), "%s: %v", what, err)
 	}
 	code := codeAt(500)
 	checkNear(t, c, code, nearCounts(tooManyToLoadAtOnce, code))
-	if it, err := c.Get(ctx, "k500"); err != nil || !bytes.Equal(it.Code, code) {
-		t.Errorf("%v, %v", it, err)
-	}
+	it, err := c.Get(ctx, "k500")
+	failIf(t, err != nil || !bytes.Equal(it.Code, code), "%v, %v", it, err)
 	fine(t, errOf(d.CreateCollection(ctx, "other", db.Schema{Bits: 8})))
 	dbkit.MustClose(t, d)
 }
@@ -298,9 +289,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 					damaged++
 				}
 			}
-			if damaged == 0 {
-				t.Fatal("nothing to damage")
-			}
+			stopIf(t, damaged == 0, "nothing to damage")
 			cold, release := coldCollection(d, c)
 			met := 0
 			for what, err := range damagedUses(cold) {
@@ -312,9 +301,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 				}
 			}
 			release()
-			if met == 0 {
-				t.Error("nobody has noticed")
-			}
+			failIf(t, met == 0, "nobody has noticed")
 			dbkit.MustClose(t, d)
 			d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 			defer dbkit.MustClose(t, d)
@@ -326,9 +313,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 				return
 			}
 			for what, err := range damagedUses(dbkit.MustCollection(t, d, "main")) {
-				if what != "get" && !errors.Is(err, db.ErrCorrupt) {
-					t.Errorf("%s after opening: %v", what, err)
-				}
+				failIf(t, what != "get" && !errors.Is(err, db.ErrCorrupt), "%s after opening: %v", what, err)
 			}
 		})
 	}
@@ -378,9 +363,8 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 		"deleteWhere": func() error { _, err := c.DeleteWhere(ctx, "NOT label = ''"); return err },
 		"train":       func() error { _, err := c.Train(ctx, db.TrainOptions{}); return err },
 	} {
-		if err := write(); !errors.Is(err, db.ErrReadOnly) {
-			t.Errorf("%s: %v", what, err)
-		}
+		err := write()
+		failIf(t, !errors.Is(err, db.ErrReadOnly), "%s: %v", what, err)
 	}
 	holds(t, live, 1)
 }
@@ -404,9 +388,7 @@ func TestDeleteWhereRightAfterOpening(t *testing.T) {
 	d = dbkit.MustOpen(t, dir, nil)
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
-	if n, err := c.DeleteWhere(ctx, "label = 'rare'"); n != 11 || err != nil {
-		t.Fatalf("%d deleted, %v", n, err)
-	}
+	gives(t, 11)(c.DeleteWhere(ctx, "label = 'rare'"))
 	holds(t, c, state.LoadAtOnce+39)
 }
 
@@ -424,7 +406,5 @@ func TestLabelsBeforeAFewItems(t *testing.T) {
 	}
 	must(t, b.Commit(ctx))
 	r, err := c.Search(ctx, db.Query{Code: []byte{3, 1}})
-	if err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "3" {
-		t.Errorf("%+v, %v", r, err)
-	}
+	failIf(t, err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "3", "%+v, %v", r, err)
 }

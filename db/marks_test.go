@@ -42,9 +42,8 @@ func marks(t testing.TB, d *db.DB, prefix string) map[string]string {
 
 func wantMarks(t testing.TB, what string, d *db.DB, want map[string]string) {
 	t.Helper()
-	if got := marks(t, d, ""); !maps.Equal(got, want) {
-		t.Errorf("%s: marks %q, want %q", what, got, want)
-	}
+	got := marks(t, d, "")
+	failIf(t, !maps.Equal(got, want), "%s: marks %q, want %q", what, got, want)
 }
 
 func TestMarks(t *testing.T) {
@@ -63,16 +62,12 @@ func TestMarks(t *testing.T) {
 	b.Mark("position", value)
 	b.Mark("other", []byte("x"))
 	value[0] = '9' // it was copied
-	if b.Len() != 1 {
-		t.Errorf("%d changes", b.Len())
-	}
-	if err := b.Commit(ctx); err != nil || b.Mark("late", nil) == nil {
-		t.Error("a mark for a batch that is committed", err)
-	}
+	failIf(t, b.Len() != 1, "%d changes", b.Len())
+	err := b.Commit(ctx)
+	failIf(t, err != nil || b.Mark("late", nil) == nil, "a mark for a batch that is committed%v", err)
 	wantMarks(t, "committed", d, map[string]string{"position": "2", "other": "x"})
-	if was, err := snap.Mark("position"); err != nil || string(was) != "1" {
-		t.Errorf("in the snapshot: %q, %v", was, err)
-	}
+	was, err := snap.Mark("position")
+	failIf(t, err != nil || string(was) != "1", "in the snapshot: %q, %v", was, err)
 	errorIs(t, errOf(snap.Mark("other")), db.ErrNotFound)
 
 	// A batch that is refused leaves its marks out, too.
@@ -98,16 +93,14 @@ func TestMarks(t *testing.T) {
 	must(t, b.Commit(ctx))
 	want := map[string]string{"position": "5", "log/1": "1", "log/10": "10", "z": "26"}
 	wantMarks(t, "bulk loaded", d, want)
-	if got := marks(t, d, "log/"); !maps.Equal(got, map[string]string{"log/1": "1", "log/10": "10"}) {
-		t.Error(got)
-	}
+	got := marks(t, d, "log/")
+	failIf(t, !maps.Equal(got, map[string]string{"log/1": "1", "log/10": "10"}), "%v", got)
 	for range d.Marks(ctx, "") { // left early
 		break
 	}
 	dbkit.CheckSound(t, d, "with marks")
-	if err := snap.Close(); err != nil || !errors.Is(errOf(snap.Mark("position")), db.ErrClosed) {
-		t.Error(err)
-	}
+	err = snap.Close()
+	failIf(t, err != nil || !errors.Is(errOf(snap.Mark("position")), db.ErrClosed), "%v", err)
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
 	wantMarks(t, "opened again", d, want)
@@ -120,12 +113,10 @@ func TestMarksThatCannotBe(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	for _, name := range []string{"", strings.Repeat("n", 257), "a\xffb"} {
 		b := d.NewBatch()
-		if err := b.Mark(name, []byte("1")); !errors.Is(err, db.ErrInvalid) || b.Commit(ctx) != err {
-			t.Errorf("%q: %v", name, err)
-		}
-		if _, err := d.Mark(name); !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("%q: %v", name, err)
-		}
+		err := b.Mark(name, []byte("1"))
+		failIf(t, !errors.Is(err, db.ErrInvalid) || b.Commit(ctx) != err, "%q: %v", name, err)
+		_, err = d.Mark(name)
+		failIf(t, !errors.Is(err, db.ErrInvalid), "%q: %v", name, err)
 	}
 	errorIs(t, d.NewBatch().Mark("n", make([]byte, db.MaxMarkBytes+1)), db.ErrInvalid)
 	b := d.NewBatch()
@@ -134,9 +125,7 @@ func TestMarksThatCannotBe(t *testing.T) {
 	for ; err == nil && n < 100; n++ {
 		err = b.Mark(fmt.Sprint(n), make([]byte, db.MaxMarkBytes))
 	}
-	if !errors.Is(err, db.ErrInvalid) || n*db.MaxMarkBytes < db.MaxMarksBytes {
-		t.Errorf("%d marks: %v", n, err)
-	}
+	failIf(t, !errors.Is(err, db.ErrInvalid) || n*db.MaxMarkBytes < db.MaxMarksBytes, "%d marks: %v", n, err)
 	b = d.NewBatch()
 	b.Mark(strings.Repeat("n", 256), make([]byte, db.MaxMarkBytes))
 	fine(t, b.Commit(ctx))
@@ -157,9 +146,7 @@ func TestMarksAreCopied(t *testing.T) {
 	for what, opt := range map[string]db.CheckpointOptions{"checkpoint": {}, "extract": {Collection: "codes"},
 		"index-only": {IndexOnly: true}} {
 		at[what] = filepath.Join(t.TempDir(), "copy")
-		if err := d.Checkpoint(ctx, at[what], opt); err != nil {
-			t.Fatal(what, err)
-		}
+		must(t, d.Checkpoint(ctx, at[what], opt), what)
 	}
 	putMarks(t, d, "position", "later")
 	at["restored"] = filepath.Join(t.TempDir(), "copy")

@@ -47,9 +47,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 	d, c := world(0)
 	codes := inSpace(t, c, 1).Codes.Codes
 	dbkit.MustClose(t, d)
-	if codes < 3000 {
-		t.Fatalf("%d codes", codes)
-	}
+	stopIf(t, codes < 3000, "%d codes", codes)
 	budget := int64(mih.TableBytes(64, codes)) * 3 / 2
 	d, c = world(budget)
 	indexed := func(space uint32) string {
@@ -65,9 +63,8 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 		if a, b := indexed(1), indexed(2); a != one || b != two {
 			t.Errorf("%s: tables of space 1: %s, of space 2: %s", what, a, b)
 		}
-		if s, err := c.Stats(); err != nil || s.IndexBytes > budget {
-			t.Errorf("%s: %d bytes of tables, %v", what, s.IndexBytes, err)
-		}
+		s, err := c.Stats()
+		failIf(t, err != nil || s.IndexBytes > budget, "%s: %d bytes of tables, %v", what, s.IndexBytes, err)
 	}
 	need(c.Reindex(ctx, db.ReindexOptions{}))(t)
 	check("standing by", "true", "false")
@@ -109,9 +106,7 @@ func TestCacheBesideMemtables(t *testing.T) {
 		now := misses()
 		least, before = min(least, now-before), now
 	}
-	if least > 5 {
-		t.Errorf("%d blocks of 20 items are read again each time", least)
-	}
+	failIf(t, least > 5, "%d blocks of 20 items are read again each time", least)
 }
 
 // Whatever the budget of the cache of keys, hits have the right keys, and memory
@@ -138,9 +133,7 @@ func TestKeysStayWithinTheirBudget(t *testing.T) {
 						return
 					}
 					for _, h := range res.Hits {
-						if h.Key != key(int(h.Row)) {
-							t.Errorf("row %d has key %q", h.Row, h.Key)
-						}
+						failIf(t, h.Key != key(int(h.Row)), "row %d has key %q", h.Row, h.Key)
 					}
 				}
 			})
@@ -157,12 +150,9 @@ func TestKeysStayWithinTheirBudget(t *testing.T) {
 			}
 		}
 		// Those who read at the same time may each bring a block.
-		if most := budget + 4*256*(4+45); held > most {
-			t.Errorf("%d bytes of keys are held, the budget is %d", held, budget)
-		}
-		if budget == 1<<20 && held == 0 {
-			t.Error("no key is held")
-		}
+		most := budget + 4*256*(4+45)
+		failIf(t, held > most, "%d bytes of keys are held, the budget is %d", held, budget)
+		failIf(t, budget == 1<<20 && held == 0, "no key is held")
 		dbkit.MustClose(t, d)
 	}
 }
@@ -180,9 +170,8 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	if got := keys(c); got != "a b" {
-		t.Error(got)
-	}
+	got := keys(c)
+	failIf(t, got != "a b", "%v", got)
 	s := need(d.Snapshot())(t)
 	defer s.Close()
 	then := need(s.Collection("main"))(t)
@@ -190,38 +179,30 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 	need(c.Delete(ctx, "a"))(t)
 	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1}}}) // in another row
 	for range 2 {
-		if got := keys(c); got != "b c a d" {
-			t.Error(got)
-		}
-		if got := keys(then); got != "a b" {
-			t.Errorf("in the snapshot: %s", got)
-		}
+		got := keys(c)
+		failIf(t, got != "b c a d", "%v", got)
+		got = keys(then)
+		failIf(t, got != "a b", "in the snapshot: %s", got)
 	}
 	now, release := need2(db.State(d).Acquire())(t)
 	defer release()
 	db.SearchTools(d).Keys.Clear()
 	for _, row := range []uint32{0, 9, 1 << 20} { // gone, never there
-		if key, err := db.SearchTools(d).Keys.Get(now.Snap, db.Inside(c).ID, row); !errors.Is(err,
-			db.ErrCorrupt) {
-			t.Errorf("row %d: %q, %v", row, key, err)
-		}
+		key, err := db.SearchTools(d).Keys.Get(now.Snap, db.Inside(c).ID, row)
+		failIf(t, !errors.Is(err, db.ErrCorrupt), "row %d: %q, %v", row, key, err)
 	}
 }
 
 // Databases that share caches have no more together than one, but for what each needs at least.
 func TestShareCaches(t *testing.T) {
 	for _, n := range []int{-1, 0, 1} {
-		if got := db.ShareCaches(db.Options{KeyCacheBytes: 7}, n); got.KeyCacheBytes != 7 ||
-			got.CacheBytes != 0 {
-			t.Errorf("%d databases: %+v", n, got)
-		}
+		got := db.ShareCaches(db.Options{KeyCacheBytes: 7}, n)
+		failIf(t, got.KeyCacheBytes != 7 || got.CacheBytes != 0, "%d databases: %+v", n, got)
 	}
 	got := db.ShareCaches(db.Options{IndexCacheBytes: 100 << 20, RerankCacheBytes: -1,
 		KeyCacheBytes: 1 << 10}, 4)
-	if got.CacheBytes != 16<<20 || got.IndexCacheBytes != 25<<20 || got.RerankCacheBytes != -1 ||
-		got.KeyCacheBytes != 1<<10 {
-		t.Errorf("%+v", got)
-	}
+	failIf(t, got.CacheBytes != 16<<20 || got.IndexCacheBytes != 25<<20 || got.RerankCacheBytes != -1 ||
+		got.KeyCacheBytes != 1<<10, "%+v", got)
 	if got := db.ShareCaches(db.Options{}, 1000); got.CacheBytes != 8<<20 || got.IndexCacheBytes != 16<<20 ||
 		got.RerankCacheBytes != 8<<20 || got.KeyCacheBytes != 4<<20 {
 		t.Errorf("%+v", got)
@@ -262,14 +243,11 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 			keys = append(keys, fmt.Sprint("k", i))
 		}
 	}
-	if k, err := c.Delete(ctx, keys...); k != len(keys) || err != nil {
-		t.Fatal(k, err)
-	}
+	gives(t, len(keys))(c.Delete(ctx, keys...))
 	must(t, d.Compact(ctx))
 	for _, plan := range dbkit.AllPlans {
-		if k, err := dbkit.CountWithin(then, db.Query{Code: codeAt(5), Plan: plan}, 4); k == 0 || err != nil {
-			t.Errorf("snapshot, plan %v: %d, %v", plan, k, err)
-		}
+		k, err := dbkit.CountWithin(then, db.Query{Code: codeAt(5), Plan: plan}, 4)
+		failIf(t, k == 0 || err != nil, "snapshot, plan %v: %d, %v", plan, k, err)
 	}
 	must(t, s.Close())
 	must(t, d.Compact(ctx))
@@ -280,9 +258,8 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 			10*cs.MemoryBytes > 5*full.Collections[0].MemoryBytes {
 			t.Errorf("round %d: %+v; it was %+v", round, cs, full.Collections[0])
 		}
-		if k := index(); 20*k > fullIndex {
-			t.Errorf("round %d: %d keys of the index of %d", round, k, fullIndex)
-		}
+		k := index()
+		failIf(t, 20*k > fullIndex, "round %d: %d keys of the index of %d", round, k, fullIndex)
 		for _, plan := range dbkit.AllPlans {
 			for i := range n / 100 {
 				res, err := c.Search(ctx, db.Query{Code: codeAt(100 * i), K: 1, Plan: plan})
@@ -355,9 +332,7 @@ func TestDiskBytes(t *testing.T) {
 		for i, c := range all {
 			n := need(c.DiskBytes(ctx))(t)
 			sum += n
-			if i > 0 && (n < 300 || n > 10_000) {
-				t.Errorf("%s: 3 items of 100 bytes take %d", when, n)
-			}
+			failIf(t, i > 0 && (n < 300 || n > 10_000), "%s: 3 items of 100 bytes take %d", when, n)
 			if i == 0 && when == "in tables" && (n < 1_000_000 || n > 6_000_000) {
 				t.Errorf("%s: 3000 items of 1000 bytes take %d", when, n)
 			}
@@ -369,7 +344,6 @@ func TestDiskBytes(t *testing.T) {
 		}
 	}
 	must(t, d.DropCollection(ctx, "c0"))
-	if _, err := all[0].DiskBytes(ctx); err == nil {
-		t.Error("a collection that is gone has a size")
-	}
+	_, err := all[0].DiskBytes(ctx)
+	failIf(t, err == nil, "a collection that is gone has a size")
 }

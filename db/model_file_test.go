@@ -41,13 +41,9 @@ func codeOrigins(t testing.TB, c *db.Collection) map[string]string {
 // sameCodes compares the codes of two collections.
 func sameCodes(t testing.TB, what string, want, got map[string]string) {
 	t.Helper()
-	if len(want) != len(got) {
-		t.Errorf("%s: %d items have codes, not %d", what, len(got), len(want))
-	}
+	failIf(t, len(want) != len(got), "%s: %d items have codes, not %d", what, len(got), len(want))
 	for key, code := range want {
-		if got[key] != code {
-			t.Fatalf("%s: %s has %s, not %s", what, key, got[key], code)
-		}
+		stopIf(t, got[key] != code, "%s: %s has %s, not %s", what, key, got[key], code)
 	}
 }
 
@@ -89,10 +85,8 @@ func TestModelsTravel(t *testing.T) {
 				[]*db.Item{{Key: "first", Labels: []string{"nobody knows it", "class5"}}}, backwards...))
 			need(to.Delete(ctx, "first"))(t)
 			trained := need(to.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{}))(t)
-			if !trained.Active || trained.Space != 1 || trained.Items != 150 || trained.Bits != opt.Bits ||
-				trained.TrainItems == 0 {
-				t.Errorf("%+v", trained)
-			}
+			failIf(t, !trained.Active || trained.Space != 1 || trained.Items != 150 ||
+				trained.Bits != opt.Bits || trained.TrainItems == 0, "%+v", trained)
 			sameCodes(t, "imported", codeOrigins(t, from), codeOrigins(t, to))
 			putAll(t, from, items[150:])
 			putAll(t, to, items[150:])
@@ -125,14 +119,11 @@ func TestModelFilesAreEqual(t *testing.T) {
 		dbkit.MustTrain(t, c, opt)
 		files = append(files, exported(t, c))
 	}
-	if !bytes.Equal(files[0], files[1]) {
-		t.Error("two equal trainings have different files")
-	}
+	failIf(t, !bytes.Equal(files[0], files[1]), "two equal trainings have different files")
 	_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, nil)
 	need(c.ImportModel(ctx, bytes.NewReader(files[0]), db.ImportModelOptions{}))(t)
-	if again := exported(t, c); !bytes.Equal(again, files[0]) {
-		t.Error("an empty collection with the model has another file")
-	}
+	again := exported(t, c)
+	failIf(t, !bytes.Equal(again, files[0]), "an empty collection with the model has another file")
 }
 
 // An imported model goes on learning, from the items of its own collection; the space beside it is
@@ -156,22 +147,16 @@ func TestImportedModelsLearn(t *testing.T) {
 	dbkit.MustTrain(t, to, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 20}})
 	before := codeOrigins(t, to)
 	trained := need(to.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{}))(t)
-	if trained.Active || trained.Space != 2 {
-		t.Errorf("%+v", trained)
-	}
+	failIf(t, trained.Active || trained.Space != 2, "%+v", trained)
 	sameCodes(t, "the space before", before, codeOrigins(t, to))
 	in := need(to.InSpace(trained.Space, 0))(t)
 	first := codeOrigins(t, in)
 	update, err := in.Update(ctx, db.UpdateOptions{Space: trained.Space})
-	if err != nil || !update.Revised || update.Labelled < 100 {
-		t.Errorf("%+v, %v", update, err)
-	}
+	failIf(t, err != nil || !update.Revised || update.Labelled < 100, "%+v, %v", update, err)
 	again := codeOrigins(t, in)
 	for _, it := range items[150:] {
-		if len(it.Labels) > 0 && first[it.Key] != again[it.Key] &&
-			strings.HasSuffix(first[it.Key], "labels map[]") {
-			t.Errorf("%s had %s, and has %s", it.Key, first[it.Key], again[it.Key])
-		}
+		failIf(t, len(it.Labels) > 0 && first[it.Key] != again[it.Key] && strings.HasSuffix(first[it.Key],
+			"labels map[]"), "%s had %s, and has %s", it.Key, first[it.Key], again[it.Key])
 	}
 	dbkit.CheckSound(t, d, "updated")
 }
@@ -212,9 +197,7 @@ func TestImportModelRefuses(t *testing.T) {
 	} {
 		_, to := openWith(t, vfs.NewMem(), c.schema, nil)
 		_, err := to.ImportModel(ctx, bytes.NewReader(c.file), db.ImportModelOptions{})
-		if err == nil || !c.is(err) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", what, err)
-		}
+		failIf(t, err == nil || !c.is(err) || !strings.Contains(err.Error(), c.says), "%s: %v", what, err)
 		if _, err := to.ImportModel(ended, bytes.NewReader(file), db.ImportModelOptions{}); err == nil {
 			t.Errorf("%s: a cancelled import succeeds", what)
 		}
@@ -249,15 +232,12 @@ func TestImportModelNumber(t *testing.T) {
 		is           error
 	}{{7, 7, nil}, {7, 0, db.ErrExists}, {1, 0, db.ErrExists}, {4, 0, db.ErrExists}, {0, 8, nil},
 		{db.Space(1<<32 - 1), 0, db.ErrFull}, {12, 12, nil}, {8, 0, db.ErrExists}} {
-		if got, err := take(x.number); got != x.want || !errors.Is(err, x.is) {
-			t.Errorf("number %d: space %d, %v", x.number, got, err)
-		}
+		got, err := take(x.number)
+		failIf(t, got != x.want || !errors.Is(err, x.is), "number %d: space %d, %v", x.number, got, err)
 	}
 	must(t, c.Activate(ctx, 8))
 	must(t, c.DropSpace(ctx, 12))
-	if got, err := take(12); got != 12 || err != nil {
-		t.Errorf("the number of one that was dropped: %d, %v", got, err)
-	}
+	gives(t, db.Space(12))(take(12))
 	dbkit.CheckSound(t, d, "with spaces of all numbers")
 }
 
@@ -315,9 +295,7 @@ func TestRevisionsTravel(t *testing.T) {
 		for again := range 2 {
 			u, err := to.ImportRevision(ctx, bytes.NewReader(file),
 				db.ImportRevisionOptions{Revision: step.number})
-			if err != nil {
-				t.Fatal(i, err)
-			}
+			must(t, err, i)
 			want := max(step.number, 2)
 			if u.Revision != want || u.Revised != (again == 0) || u.Teacher != "imported" {
 				t.Errorf("step %d: %+v", i, u)
@@ -338,19 +316,14 @@ func TestRevisionsTravel(t *testing.T) {
 	putAll(t, to, items[280:])
 	last, was := codeOrigins(t, to), codeOrigins(t, from)
 	for _, it := range items[200:] { // those before were put in another order
-		if last[it.Key] != was[it.Key] {
-			t.Errorf("%s has %s, not %s", it.Key, last[it.Key], was[it.Key])
-		}
+		failIf(t, last[it.Key] != was[it.Key], "%s has %s, not %s", it.Key, last[it.Key], was[it.Key])
 	}
 	dbtest.CheckSearches(t, to, db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20})
 	// What items here teach is all that an update here learns from.
-	if u := dbkit.MustUpdate(t, to, db.UpdateOptions{Teacher: db.TeacherLabels}); !u.Revised ||
-		u.Revision != 9 || u.Labelled < 200 {
-		t.Errorf("%+v", u)
-	}
-	if u, err := to.RestoreRevision(ctx, 0, 8); err != nil || u.Revision != 10 {
-		t.Errorf("%+v, %v", u, err)
-	}
+	u := dbkit.MustUpdate(t, to, db.UpdateOptions{Teacher: db.TeacherLabels})
+	failIf(t, !u.Revised || u.Revision != 9 || u.Labelled < 200, "%+v", u)
+	u, err := to.RestoreRevision(ctx, 0, 8)
+	failIf(t, err != nil || u.Revision != 10, "%+v, %v", u, err)
 	sameProjections(t, "restored", from, to, items[280:])
 	dbkit.CheckSound(t, d, "updated")
 	dbkit.MustClose(t, d)
@@ -384,9 +357,7 @@ func TestImportRevisionGoesOn(t *testing.T) {
 	}()
 	u, err := to.ImportRevision(interrupted, bytes.NewReader(file), db.ImportRevisionOptions{Revision: 5})
 	t.Logf("interrupted: %+v, %v", u, err)
-	if err != nil && !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
+	stopIf(t, err != nil && !errors.Is(err, context.Canceled), "%v", err)
 	if u, err = to.ImportRevision(ctx, bytes.NewReader(file),
 		db.ImportRevisionOptions{Revision: 5}); err != nil || u.Revised || u.Revision != 5 {
 		t.Fatalf("%+v, %v", u, err)
@@ -441,9 +412,8 @@ func TestImportRevisionRefuses(t *testing.T) {
 			t.Errorf("%s: %v", what, x.err)
 		}
 	}
-	if s, err := to.Spaces(ctx); err != nil || s[0].Revision != 1 {
-		t.Errorf("%+v, %v", s, err)
-	}
+	s, err := to.Spaces(ctx)
+	failIf(t, err != nil || s[0].Revision != 1, "%+v, %v", s, err)
 	must(t, take(to, after, db.ImportRevisionOptions{}))
 	errorIs(t, take(to, before, db.ImportRevisionOptions{}), db.ErrInvalid, "labels")
 	dbkit.CheckSound(t, d, "refused")
@@ -482,9 +452,8 @@ func TestQueryByARevision(t *testing.T) {
 	all := q
 	all.K = 40
 	q.After = before.Next
-	if next := search(q); fmt.Sprint(next.Hits) != fmt.Sprint(search(all).Hits[20:]) {
-		t.Error("the cursor does not go on")
-	}
+	next := search(q)
+	failIf(t, fmt.Sprint(next.Hits) != fmt.Sprint(search(all).Hits[20:]), "the cursor does not go on")
 	errorIs(t, errOf(c.Search(ctx, q)), db.ErrInvalid)
 	for _, none := range []uint32{5, 1<<32 - 1} {
 		errorIs(t, errOf(c.InSpace(db.ActiveSpace, none)), db.ErrNotFound)

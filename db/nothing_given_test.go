@@ -32,9 +32,7 @@ func TestMethodsThatAreGivenNothing(t *testing.T) {
 		} {
 			h, err := make()
 			if err != nil {
-				if !closed || !errors.Is(err, db.ErrClosed) {
-					t.Fatal(err)
-				}
+				stopIf(t, !closed || !errors.Is(err, db.ErrClosed), "%v", err)
 				continue
 			}
 			v := reflect.ValueOf(h)
@@ -84,9 +82,8 @@ func TestFunctionsThatAreGivenNothing(t *testing.T) {
 	} {
 		callMethod(t, name, reflect.ValueOf(f))
 	}
-	if entries, err := os.ReadDir("."); err != nil || len(entries) != 1 {
-		t.Errorf("%v, %v", entries, err)
-	}
+	entries, err := os.ReadDir(".")
+	failIf(t, err != nil || len(entries) != 1, "%v, %v", entries, err)
 }
 
 // callMethod calls a function with a context and otherwise zero values, and takes all that

@@ -73,19 +73,15 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("got %v, want %v that says %q", err, c.want, c.says)
 			}
-			if after := listing(t, dir); !slices.Equal(before, after) {
-				t.Errorf("the folder held %v, now %v", before, after)
-			}
+			after := listing(t, dir)
+			failIf(t, !slices.Equal(before, after), "the folder held %v, now %v", before, after)
 		})
 	}
 	var fe *db.FormatError
-	if _, err := db.Open(folderIn(t, map[string]string{"FDDHDB": `{"fddhdb":"database","format":7}`}),
-		nil); !errors.As(err, &fe) || fe.Found != 7 || fe.Supported != db.Format {
-		t.Errorf("newer format: %v", err)
-	}
-	if _, err := db.Open(filepath.Join(folderIn(t, map[string]string{"file": ""}), "file"), nil); err == nil {
-		t.Error("a file was opened as a database")
-	}
+	_, err := db.Open(folderIn(t, map[string]string{"FDDHDB": `{"fddhdb":"database","format":7}`}), nil)
+	failIf(t, !errors.As(err, &fe) || fe.Found != 7 || fe.Supported != db.Format, "newer format: %v", err)
+	_, err = db.Open(filepath.Join(folderIn(t, map[string]string{"file": ""}), "file"), nil)
+	failIf(t, err == nil, "a file was opened as a database")
 }
 
 func TestMustExistCreatesNothing(t *testing.T) {
@@ -115,17 +111,13 @@ func TestLostMarkerIsWrittenAgain(t *testing.T) {
 	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
 	dbkit.MustClose(t, d)
 	must(t, os.Remove(filepath.Join(dir, store.MarkerName)))
-	for _, must := range []bool{true, false} {
-		d, err := db.Open(dir, &db.Options{MustExist: must})
-		if must {
-			if !errors.Is(err, db.ErrNotDatabase) {
-				t.Fatal(err)
-			}
+	for _, exist := range []bool{true, false} {
+		d, err := db.Open(dir, &db.Options{MustExist: exist})
+		if exist {
+			stopIf(t, !errors.Is(err, db.ErrNotDatabase), "%v", err)
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		holds(t, dbkit.MustCollection(t, d, "main"), 20)
 		dbkit.MustClose(t, d)
 	}
@@ -138,9 +130,8 @@ func TestFolderOfOthersNamedStoreStays(t *testing.T) {
 	must(t, os.Mkdir(filepath.Dir(thesis), 0o755))
 	must(t, os.WriteFile(thesis, []byte("x"), 0o644))
 	errorIs(t, errOf(db.Open(dir, nil)), db.ErrNotDatabase)
-	if got := listing(t, filepath.Dir(thesis)); !slices.Equal(got, []string{"thesis.tex"}) {
-		t.Errorf("the folder holds %v", got)
-	}
+	got := listing(t, filepath.Dir(thesis))
+	failIf(t, !slices.Equal(got, []string{"thesis.tex"}), "the folder holds %v", got)
 }
 
 func TestOneFolderHasOneLockHoweverItIsSpelt(t *testing.T) {
@@ -153,18 +144,16 @@ func TestOneFolderHasOneLockHoweverItIsSpelt(t *testing.T) {
 		spellings = append(spellings, "link")
 	}
 	for _, s := range spellings {
-		if _, err := db.Open(s, nil); !errors.Is(err, db.ErrLocked) {
-			t.Errorf("%s: %v", s, err)
-		}
+		_, err := db.Open(s, nil)
+		failIf(t, !errors.Is(err, db.ErrLocked), "%s: %v", s, err)
 	}
 }
 
 func TestLockThatCannotBeTakenIsNotHeld(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, store.LockName), 0o755))
-	if _, err := db.Open(dir, nil); err == nil || errors.Is(err, db.ErrLocked) {
-		t.Error(err)
-	}
+	_, err := db.Open(dir, nil)
+	failIf(t, err == nil || errors.Is(err, db.ErrLocked), "%v", err)
 }
 
 func TestSecondOpenIsLocked(t *testing.T) {
@@ -239,12 +228,10 @@ func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
 		errorIs(t, errOf(c.Put(ctx, &db.Item{Key: "late"})), db.ErrFailed)
 	}
 	errorIs(t, errOf(c.Train(ctx, db.TrainOptions{})), db.ErrFailed)
-	if it, err := c.Get(ctx, "k7"); err != nil || it.Labels[0] != items[7].Labels[0] {
-		t.Errorf("get: %v, %v", it, err)
-	}
-	if r, err := c.Search(ctx, db.Query{Key: "k7"}); err != nil || len(r.Hits) != 10 {
-		t.Errorf("search: %v, %v", r, err)
-	}
+	it, err := c.Get(ctx, "k7")
+	failIf(t, err != nil || it.Labels[0] != items[7].Labels[0], "get: %v, %v", it, err)
+	r, err := c.Search(ctx, db.Query{Key: "k7"})
+	failIf(t, err != nil || len(r.Hits) != 10, "search: %v, %v", r, err)
 	errorIs(t, d.Close(), db.ErrFailed, "fddhdb: ")
 	broken.Store(false)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
@@ -292,12 +279,9 @@ func TestTrainRefuses(t *testing.T) {
 			if !errors.Is(err, db.ErrInvalid) || (c.want != nil && !errors.Is(err, c.want)) {
 				t.Fatalf("got %v", err)
 			}
-			if strings.Count(err.Error(), "fddhdb:") != 1 {
-				t.Errorf("prefix: %v", err)
-			}
-			if s, _ := col.Stats(); s.Trained || s.Items != len(items) {
-				t.Errorf("afterwards: %+v", s)
-			}
+			failIf(t, strings.Count(err.Error(), "fddhdb:") != 1, "prefix: %v", err)
+			s, _ := col.Stats()
+			failIf(t, s.Trained || s.Items != len(items), "afterwards: %+v", s)
 			// It can be done right after.
 			putAll(t, col, few)
 			if _, err := col.Train(ctx, db.TrainOptions{}); err != nil && c.want == nil &&
@@ -352,14 +336,11 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 		_, verify := db.VerifyFolder(ctx, c.dir, nil, db.VerifyOptions{},
 			func(report.Finding) error { return nil })
 		for what, err := range map[string]error{"open": open, "read": read, "verify": verify} {
-			if !errors.Is(err, db.ErrNotDatabase) || !strings.Contains(err.Error(), c.says) ||
-				strings.Count(err.Error(), "fddhdb: ") != 1 {
-				t.Errorf("%s %s: %v", what, c.says, err)
-			}
+			failIf(t, !errors.Is(err, db.ErrNotDatabase) || !strings.Contains(err.Error(), c.says) ||
+				strings.Count(err.Error(), "fddhdb: ") != 1, "%s %s: %v", what, c.says, err)
 		}
-		if after, _ := os.ReadDir(c.dir); len(after) != len(names) {
-			t.Errorf("%s: %d files, %d before", c.says, len(after), len(names))
-		}
+		after, _ := os.ReadDir(c.dir)
+		failIf(t, len(after) != len(names), "%s: %d files, %d before", c.says, len(after), len(names))
 	}
 }
 
@@ -378,18 +359,12 @@ func TestUUIDOfANewDatabase(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &m)
 	}
-	if err != nil || m.Format != db.Format {
-		t.Errorf("%q, %v", text, err)
-	}
+	failIf(t, err != nil || m.Format != db.Format, "%q, %v", text, err)
 	d = dbkit.MustOpen(t, dir, nil)
-	if d.UUID() != uuid {
-		t.Errorf("UUID %q, and then %q", uuid, d.UUID())
-	}
+	failIf(t, d.UUID() != uuid, "UUID %q, and then %q", uuid, d.UUID())
 	dbkit.MustClose(t, d)
 	other := dbkit.MustOpen(t, t.TempDir(), nil)
-	if other.UUID() == uuid {
-		t.Error("two databases have the same UUID")
-	}
+	failIf(t, other.UUID() == uuid, "two databases have the same UUID")
 	dbkit.MustClose(t, other)
 }
 
@@ -443,14 +418,11 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 				if err == nil {
 					d.Close()
 				}
-				if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt) {
-					t.Errorf("%v", err)
-				}
+				failIf(t, !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt), "%v", err)
 				t.Log(err)
 			})
-			if open := files.left(); len(open) > 0 {
-				t.Errorf("left open: %v", open)
-			}
+			open := files.left()
+			failIf(t, len(open) > 0, "left open: %v", open)
 			on.Store(false)
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 			defer dbkit.MustClose(t, d)

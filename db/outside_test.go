@@ -22,14 +22,10 @@ func TestNothingIsMadeInADatabase(t *testing.T) {
 	dir := filepath.Join(root, "in.db")
 	d := dbkit.MustOpen(t, dir, nil)
 	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))
 	elsewhere, err := backup.Folder(filepath.Join(root, "backups"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mustBackup(t, d, elsewhere, db.BackupOptions{})
 	linked := os.Symlink(dir, filepath.Join(root, "link")) == nil
 	verbs := map[string]func(to string) error{
@@ -74,9 +70,8 @@ func TestNothingIsMadeInADatabase(t *testing.T) {
 					t.Errorf("%s in %s, the %s time: %v", what, place, time, err)
 				}
 				if time == "first" {
-					if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
-						t.Errorf("%s in %s has made it: %v", what, place, err)
-					}
+					_, err := os.Stat(to)
+					failIf(t, !errors.Is(err, fs.ErrNotExist), "%s in %s has made it: %v", what, place, err)
 					must(t, os.MkdirAll(filepath.Dir(to), 0o755))
 				}
 			}
@@ -120,11 +115,8 @@ func TestNothingIsMadeBehindALinkIntoADatabase(t *testing.T) {
 	_, opened := db.Open(link, nil)
 	for what, err := range map[string]error{"restore": restored, "open": opened,
 		"checkpoint": d.Checkpoint(ctx, link, db.CheckpointOptions{})} {
-		if !errors.Is(err, db.ErrInvalid) && !errors.Is(err, db.ErrExists) {
-			t.Errorf("%s: %v", what, err)
-		}
+		failIf(t, !errors.Is(err, db.ErrInvalid) && !errors.Is(err, db.ErrExists), "%s: %v", what, err)
 	}
-	if names, err := os.ReadDir(link); err != nil || len(names) > 0 {
-		t.Errorf("the folder has %v, %v", names, err)
-	}
+	names, err := os.ReadDir(link)
+	failIf(t, err != nil || len(names) > 0, "the folder has %v, %v", names, err)
 }

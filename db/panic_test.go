@@ -168,9 +168,7 @@ func TestPanicOfAProgress(t *testing.T) {
 	d, c, dir := openTrained(t)
 	out := t.TempDir()
 	folder, err := backup.Folder(filepath.Join(out, "backups"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	copies := 0
 	ops := []struct {
 		name   string
@@ -230,14 +228,10 @@ func TestPanicOfAProgress(t *testing.T) {
 					}
 				})
 			})
-			if p == nil && calls > at || p != nil && !strings.Contains(fmt.Sprint(p), "boom") ||
-				calls > at+1 || calls == 0 {
-				t.Errorf("%s, call %d: %d calls, %v, panic %v", op.name, at, calls, err, p)
-			}
+			failIf(t, p == nil && calls > at || p != nil && !strings.Contains(fmt.Sprint(p), "boom") ||
+				calls > at+1 || calls == 0, "%s, call %d: %d calls, %v, panic %v", op.name, at, calls, err, p)
 		}
-		if err := op.do(nil); err != nil {
-			t.Errorf("%s again: %v", op.name, err)
-		}
+		fine(t, op.do(nil), op.name, "again")
 		if !op.closed {
 			dbkit.CheckSound(t, d, op.name)
 		}

@@ -117,9 +117,7 @@ func TestCodesOfOneDistanceComeByAge(t *testing.T) {
 		for _, h := range need(c.Search(ctx, db.Query{Code: []byte{0}, Plan: plan}))(t).Hits {
 			keys = append(keys, h.Key)
 		}
-		if !slices.Equal(keys, []string{"0", "3", "2", "1", "4"}) {
-			t.Errorf("plan %v: %v", plan, keys)
-		}
+		failIf(t, !slices.Equal(keys, []string{"0", "3", "2", "1", "4"}), "plan %v: %v", plan, keys)
 	}
 }
 

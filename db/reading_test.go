@@ -66,9 +66,7 @@ func TestKeysInOrder(t *testing.T) {
 			}
 		}
 		for _, k := range append(keys, "", "b/3", "never", strings.Repeat("x", db.MaxKeyBytes+1)) {
-			if has, err := test.c.Has(ctx, k); err != nil || has != slices.Contains(test.keys, k) {
-				t.Errorf("has %.20q: %v, %v", k, has, err)
-			}
+			gives(t, slices.Contains(test.keys, k), k)(test.c.Has(ctx, k))
 		}
 	}
 	// An iteration shows what there was when it began, whatever is written meanwhile.
@@ -82,17 +80,14 @@ func TestKeysInOrder(t *testing.T) {
 			break
 		}
 	}
-	if want := []string{"b", "b/1", "b/2", "b/\U0010ffff"}; !slices.Equal(seen, want) {
-		t.Errorf("during writes: %q, want %q", seen, want)
-	}
+	want := []string{"b", "b/1", "b/2", "b/\U0010ffff"}
+	failIf(t, !slices.Equal(seen, want), "during writes: %q, want %q", seen, want)
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	_, keysErr := collect(c.Keys(gone, ""))
 	_, hasErr := c.Has(gone, "a")
 	for _, err := range []error{keysErr, hasErr} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v", err)
-		}
+		failIf(t, !errors.Is(err, context.Canceled), "cancelled: %v", err)
 	}
 }
 
@@ -151,9 +146,8 @@ func TestEnsureCollection(t *testing.T) {
 			t.Errorf("an index-only collection %q: %v, want %v", name, err, refused)
 		}
 	}
-	if after := must1[*db.Stats](t)(d.Stats()).Sequence; after != before {
-		t.Errorf("%d commits", after-before)
-	}
+	after := must1[*db.Stats](t)(d.Stats()).Sequence
+	failIf(t, after != before, "%d commits", after-before)
 }
 
 // A sample has as many items as it is asked for, each once, whole and in database order, of those that
@@ -177,16 +171,12 @@ func TestSample(t *testing.T) {
 		const n, seeds = 5, 600
 		for seed := range uint64(seeds) {
 			got := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), n, seed, where)))
-			if len(got) != min(n, len(all)) {
-				t.Fatalf("where %q, seed %d: %d items", where, seed, len(got))
-			}
+			stopIf(t, len(got) != min(n, len(all)), "where %q, seed %d: %d items", where, seed, len(got))
 			rest := all
 			for _, it := range got {
 				drawn[it.Key]++
 				i := slices.IndexFunc(rest, func(other *db.Item) bool { return cmp.Equal(other, it) })
-				if i < 0 {
-					t.Fatalf("where %q, seed %d: %v is not among those that come next", where, seed, it)
-				}
+				stopIf(t, i < 0, "where %q, seed %d: %v is not among those that come next", where, seed, it)
 				rest = rest[i+1:]
 			}
 		}
@@ -201,13 +191,10 @@ func TestSample(t *testing.T) {
 	once, again := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, ""))),
 		must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, "")))
 	equal(t, once, again)
-	if all := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), items, 1, "label = ?", "even"))); len(
-		all) != items/2-1 {
-		t.Errorf("%d of all", len(all))
-	}
+	all := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), items, 1, "label = ?", "even")))
+	failIf(t, len(all) != items/2-1, "%d of all", len(all))
 	for n, where := range map[int]string{0: "", -1: "", 1: "label =", 2: "label = ?"} {
-		if _, err := collect(c.Sample(t.Context(), n, 1, where)); !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("%d where %q: %v", n, where, err)
-		}
+		_, err := collect(c.Sample(t.Context(), n, 1, where))
+		failIf(t, !errors.Is(err, db.ErrInvalid), "%d where %q: %v", n, where, err)
 	}
 }

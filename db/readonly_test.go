@@ -71,9 +71,8 @@ func killedFolder(t testing.TB) (dir string, items []*db.Item) {
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
 	dbkit.MustClose(t, d)
 	dir = filepath.Join(t.TempDir(), "db")
-	if ok, err := vfs.Clone(crash, vfs.Default, "db", dir); err != nil || !ok {
-		t.Fatal(ok, err)
-	}
+	ok, err := vfs.Clone(crash, vfs.Default, "db", dir)
+	stopIf(t, err != nil || !ok, "%v, %v", ok, err)
 	must(t, os.Mkdir(filepath.Join(dir, store.IngestName), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, store.IngestName, "000000.sst"), []byte("half"), 0o666))
 	return dir, items
@@ -86,9 +85,8 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	before := footprint(t, dir)
 	d := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true, UpdateItems: 1, UpdateInterval: time.Nanosecond})
 	c := dbkit.MustCollection(t, d, "main")
-	if n := len(dbkit.AllItems(t, c)); n != len(items) {
-		t.Errorf("%d items of %d", n, len(items))
-	}
+	n := len(dbkit.AllItems(t, c))
+	failIf(t, n != len(items), "%d items of %d", n, len(items))
 	errorsAre(t, nil, map[string]error{
 		"get":      errOf(c.Get(ctx, "k299")),
 		"search":   errOf(c.Search(ctx, db.Query{From: "image", Vector: items[0].Vectors["image"]})),
@@ -136,9 +134,8 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		t.Errorf("spaces %+v, %v", spaces, err)
 	}
 	dbkit.MustClose(t, d)
-	if findings := verifyFolder(t, dir); len(findings) > 0 {
-		t.Errorf("findings %v", findings)
-	}
+	findings := verifyFolder(t, dir)
+	failIf(t, len(findings) > 0, "findings %v", findings)
 	equal(t, before, footprint(t, dir))
 }
 
@@ -176,9 +173,8 @@ func TestReadOnlyMedium(t *testing.T) {
 	})
 	errorIs(t, errOf(db.Open(dir, nil)), os.ErrPermission)
 	d := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
-	if n := len(dbkit.AllItems(t, dbkit.MustCollection(t, d, "main"))); n != len(items) {
-		t.Errorf("%d items of %d", n, len(items))
-	}
+	n := len(dbkit.AllItems(t, dbkit.MustCollection(t, d, "main")))
+	failIf(t, n != len(items), "%d items of %d", n, len(items))
 	dbkit.MustClose(t, d)
 }
 
@@ -187,9 +183,8 @@ func TestReadOnlyAsksForNoChange(t *testing.T) {
 	mem := vfs.NewMem()
 	unpackFolder(t, mem, "golden", goldenArchive)
 	d := dbkit.MustOpen(t, "golden", &db.Options{FS: store.ReadFS{FS: mem}, ReadOnly: true})
-	if n, err := dbkit.MustCollection(t, d, "codes").Count(t.Context(), ""); err != nil || n < 700 {
-		t.Errorf("%d items, %v", n, err)
-	}
+	n, err := dbkit.MustCollection(t, d, "codes").Count(t.Context(), "")
+	failIf(t, err != nil || n < 700, "%d items, %v", n, err)
 	dbkit.MustClose(t, d)
 }
 
@@ -279,21 +274,16 @@ func TestReadersShareTheLock(t *testing.T) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestOtherReader$", "-test.v")
 		cmd.Env = append(os.Environ(), "FDDHDB_TEST_DIR="+dir, "FDDHDB_TEST_OPTIONS="+options)
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Errorf("%v: %s", err, out)
-		}
+		failIf(t, err != nil, "%v: %s", err, out)
 		return string(out)
 	}
-	if out := other("write"); !strings.Contains(out, "says: "+db.ErrLocked.Error()) {
-		t.Errorf("writing in another process: %s", out)
-	}
-	if out := other("read"); !strings.Contains(out, "says: <nil>") {
-		t.Errorf("reading in another process: %s", out)
-	}
+	out := other("write")
+	failIf(t, !strings.Contains(out, "says: "+db.ErrLocked.Error()), "writing in another process: %s", out)
+	out = other("read")
+	failIf(t, !strings.Contains(out, "says: <nil>"), "reading in another process: %s", out)
 	dbkit.MustClose(t, two)
-	if out := other("write"); !strings.Contains(out, "says: <nil>") {
-		t.Errorf("writing when nobody reads: %s", out)
-	}
+	out = other("write")
+	failIf(t, !strings.Contains(out, "says: <nil>"), "writing when nobody reads: %s", out)
 }
 
 func TestOtherReader(t *testing.T) {
@@ -311,9 +301,8 @@ func TestOtherReader(t *testing.T) {
 func TestReadOnlyCreatesNothing(t *testing.T) {
 	dir := t.TempDir()
 	errorIs(t, errOf(db.Open(dir, &db.Options{ReadOnly: true})), db.ErrNotDatabase)
-	if names := listing(t, dir); len(names) > 0 {
-		t.Errorf("the folder holds %v", names)
-	}
+	names := listing(t, dir)
+	failIf(t, len(names) > 0, "the folder holds %v", names)
 }
 
 // BenchmarkOpenToRead opens and closes a database of 20,000 items for writing, for reading, and

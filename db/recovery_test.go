@@ -125,10 +125,8 @@ func TestDamagedLogIsReported(t *testing.T) {
 		found := commitsFound(t, d)
 		r := d.Recovery()
 		missing := max(found, known+1) - found
-		if r.Found != found || r.Promised != known+1 || r.Missing() != missing ||
-			(missing > 0) != (len(r.Losses) == 1) {
-			t.Fatalf("%s: %d commits, recovery %+v", what, found, r)
-		}
+		stopIf(t, r.Found != found || r.Promised != known+1 || r.Missing() != missing ||
+			(missing > 0) != (len(r.Losses) == 1), "%s: %d commits, recovery %+v", what, found, r)
 		if lost[missing]++; lost[missing] > 1 {
 			dbkit.MustClose(t, d)
 			return
@@ -145,9 +143,7 @@ func TestDamagedLogIsReported(t *testing.T) {
 		damage(fmt.Sprint("cut at ", at), whole[:at])
 	}
 	t.Logf("of %d bytes: runs by commits missing of %d: %v", end, known+1, lost)
-	if len(lost) < 5 {
-		t.Errorf("losses: %v", lost)
-	}
+	failIf(t, len(lost) < 5, "losses: %v", lost)
 }
 
 // checkLoss checks how a loss is told of.
@@ -184,9 +180,8 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 		t.Errorf("%s: recovery %+v", what, d.Recovery())
 	}
 	if missing > 0 {
-		if f, _ := findingsOf(t, d); len(f) != 1 {
-			t.Errorf("%s: verify while it is open finds %v", what, f)
-		}
+		f, _ := findingsOf(t, d)
+		failIf(t, len(f) != 1, "%s: verify while it is open finds %v", what, f)
 	}
 	if c, err := d.Collection("main"); err == nil {
 		for i := range 20 {
@@ -199,9 +194,8 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 	if !told(d) || d.Recovery().Missing() != 0 {
 		t.Errorf("%s, and later: %+v", what, d.Recovery())
 	}
-	if gone, err := d.AcknowledgeLosses(ctx); err != nil || len(gone) != count {
-		t.Errorf("%s: acknowledged %v, %v", what, gone, err)
-	}
+	gone, err := d.AcknowledgeLosses(ctx)
+	failIf(t, err != nil || len(gone) != count, "%s: acknowledged %v, %v", what, gone, err)
 	dbkit.MustClose(t, d)
 	findings(0)
 }
@@ -228,10 +222,8 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 			db.Keeper(d).Keep()
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})
 			side, err := store.ReadCommits(crash, "db")
-			if err != nil || side.Sequence != durable {
-				t.Errorf("NoSync %v: after commit %d the side file has %d, %v", noSync, want, side.Sequence,
-					err)
-			}
+			failIf(t, err != nil || side.Sequence != durable,
+				"NoSync %v: after commit %d the side file has %d, %v", noSync, want, side.Sequence, err)
 			again := dbkit.MustOpen(t, "db", &db.Options{FS: crash})
 			if r := again.Recovery(); r.Missing() > 0 || r.Problem != "" || r.Found < side.Sequence {
 				t.Errorf("NoSync %v: %+v", noSync, r)
@@ -280,29 +272,23 @@ func TestSideFileIsMadeAgain(t *testing.T) {
 			c.harm(t, mem)
 			before := testfs.ReadFileOr(mem, "db/COMMITS")
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: mem, ReadOnly: true})
-			if r := d.Recovery(); !strings.Contains(r.Problem, c.says) || len(r.Losses) > 0 {
-				t.Errorf("read only: %+v", r)
-			}
+			r := d.Recovery()
+			failIf(t, !strings.Contains(r.Problem, c.says) || len(r.Losses) > 0, "read only: %+v", r)
 			if f, err := findingsOf(t, d); err != nil || len(f) != 1 ||
 				!strings.Contains(f[0].Problem, c.says) {
 				t.Errorf("findings: %v, %v", f, err)
 			}
 			dbkit.MustClose(t, d)
-			if !bytes.Equal(before, testfs.ReadFileOr(mem, "db/COMMITS")) {
-				t.Error("reading has changed it")
-			}
+			failIf(t, !bytes.Equal(before, testfs.ReadFileOr(mem, "db/COMMITS")), "reading has changed it")
 			d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-			if r := d.Recovery(); !strings.Contains(r.Problem, c.says) || len(r.Losses) > 0 {
-				t.Errorf("%+v", r)
-			}
-			if f, err := findingsOf(t, d); err != nil || len(f) > 0 {
-				t.Errorf("findings: %v, %v", f, err)
-			}
+			r = d.Recovery()
+			failIf(t, !strings.Contains(r.Problem, c.says) || len(r.Losses) > 0, "%+v", r)
+			f, err := findingsOf(t, d)
+			failIf(t, err != nil || len(f) > 0, "findings: %v, %v", f, err)
 			dbkit.MustClose(t, d)
 			d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-			if r := d.Recovery(); r.Problem != "" || r.Promised != 4 {
-				t.Errorf("and then: %+v", r)
-			}
+			r = d.Recovery()
+			failIf(t, r.Problem != "" || r.Promised != 4, "and then: %+v", r)
 			dbkit.MustClose(t, d)
 		})
 	}
@@ -345,8 +331,7 @@ func TestSideFileThatCannotBeWritten(t *testing.T) {
 	dbkit.MustClose(t, d)
 	broken = false
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	if r := d.Recovery(); r.Problem != "" || r.Found != 2 || r.Promised != 1 {
-		t.Errorf("%+v", r)
-	}
+	r := d.Recovery()
+	failIf(t, r.Problem != "" || r.Found != 2 || r.Promised != 1, "%+v", r)
 	dbkit.MustClose(t, d)
 }

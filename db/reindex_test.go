@@ -65,12 +65,9 @@ func revise(t testing.TB, c *db.Collection) {
 		keys = append(keys, it.Key)
 	}
 	putAll(t, c, strange)
-	if u, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherModality}); err != nil || u.Revision != 2 {
-		t.Fatalf("%+v, %v", u, err)
-	}
-	if n, err := c.Delete(ctx, keys...); err != nil || n != len(keys) {
-		t.Fatal(n, err)
-	}
+	u, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherModality})
+	stopIf(t, err != nil || u.Revision != 2, "%+v, %v", u, err)
+	gives(t, len(keys))(c.Delete(ctx, keys...))
 }
 
 // statistics returns what the rows of a space have taught by now.
@@ -119,9 +116,7 @@ func checkReindexed(t testing.TB, c *db.Collection, items []*db.Item,
 		}
 		codes[got.Key] = code
 	}
-	if len(want) > 0 {
-		t.Fatalf("%d items are missing", len(want))
-	}
+	stopIf(t, len(want) > 0, "%d items are missing", len(want))
 	if s, err := c.Stats(); err != nil || s.CodedItems != coded {
 		t.Fatalf("%d items have codes, not %d, %v", s.CodedItems, coded, err)
 	}
@@ -193,31 +188,21 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 			}
 		}
 	}
-	if stale < 50 {
-		t.Fatalf("the revision gives only %d items other codes", stale)
-	}
+	stopIf(t, stale < 50, "the revision gives only %d items other codes", stale)
 	var total int64
 	r, err := c.Reindex(ctx, db.ReindexOptions{Progress: func(_ string, _, n int64) { total = n }})
-	if err != nil || r.Space != 2 || r.Parent != 1 || r.Revision != 1 || r.Active ||
-		total != int64(len(items)) {
-		t.Fatalf("%+v, %v, of %d", r, err, total)
-	}
+	stopIf(t, err != nil || r.Space != 2 || r.Parent != 1 || r.Revision != 1 || r.Active ||
+		total != int64(len(items)), "%+v, %v, of %d", r, err, total)
 	for i, it := range dbkit.AllItems(t, c) {
-		if !slices.Equal(it.Code, before[i].Code) {
-			t.Fatalf("item %s has another code", it.Key)
-		}
+		stopIf(t, !slices.Equal(it.Code, before[i].Code), "item %s has another code", it.Key)
 	}
 	one, two := inSpace(t, c, 1), inSpace(t, c, 2)
 	if one.Numbers.Taught == 0 || two.Numbers.Taught != one.Numbers.Taught ||
 		!two.Pending.Equals(one.Pending) || two.Recode.GetCardinality() > 0 {
 		t.Errorf("%d rows have taught, not %d, or others are pending", two.Numbers.Taught, one.Numbers.Taught)
 	}
-	if !slices.Equal(statistics(t, c, 1), statistics(t, c, 2)) {
-		t.Error("the statistics are others")
-	}
-	if two.Space.Learned == one.Space.Trained {
-		t.Error("the new space has the trained projections")
-	}
+	failIf(t, !slices.Equal(statistics(t, c, 1), statistics(t, c, 2)), "the statistics are others")
+	failIf(t, two.Space.Learned == one.Space.Trained, "the new space has the trained projections")
 	for range 2 {
 		must(t, c.Activate(ctx, 2))
 		checkReindexed(t, c, items, byLabels)
@@ -225,13 +210,9 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 		d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
 		c = dbkit.MustCollection(t, d, "main")
 	}
-	if back, err := c.Rollback(ctx); err != nil || back != 1 {
-		t.Errorf("space %d, %v", back, err)
-	}
+	gives(t, db.Space(1))(c.Rollback(ctx))
 	r, err = c.Reindex(ctx, db.ReindexOptions{Space: 2, Activate: true})
-	if err != nil || r.Space != 3 || r.Parent != 2 || !r.Active {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	stopIf(t, err != nil || r.Space != 3 || r.Parent != 2 || !r.Active, "%+v, %v", r, err)
 	checkReindexed(t, c, items, byLabels)
 	dbkit.MustClose(t, d)
 }
@@ -248,9 +229,7 @@ func changes(t testing.TB, c *db.Collection, r *rand.Rand, items *[]*db.Item, fr
 	}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	donor := (*items)[pick()]
 	must(errOf(c.Put(ctx,
@@ -310,9 +289,7 @@ func TestWritesWhileReindexing(t *testing.T) {
 			}
 		}}
 		r, err := c.Reindex(ctx, opt)
-		if err != nil || !r.Active || steps < 5 {
-			t.Fatalf("%+v, %v, %d steps", r, err, steps)
-		}
+		stopIf(t, err != nil || !r.Active || steps < 5, "%+v, %v, %d steps", r, err, steps)
 		for range 20 {
 			changes(t, c, rng, &items, &fresh)
 		}
@@ -343,15 +320,11 @@ func TestWritesWhileFounding(t *testing.T) {
 	items[0] = &changed
 	items = slices.Delete(items, 6, 8)
 	r, err := c.Reindex(ctx, db.ReindexOptions{Space: db.Space(sp.ID)})
-	if err != nil || r.Space != db.Space(sp.ID) || !r.Active {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	stopIf(t, err != nil || r.Space != db.Space(sp.ID) || !r.Active, "%+v, %v", r, err)
 	checkReindexed(t, c, items, byLabels)
 	one, two := inSpace(t, c, 1), inSpace(t, c, 2)
-	if two.Numbers.Taught != one.Numbers.Taught || !two.Pending.Equals(one.Pending) ||
-		two.Numbers.NextRetraction != 3 {
-		t.Errorf("%+v and %+v", one.Numbers, two.Numbers)
-	}
+	failIf(t, two.Numbers.Taught != one.Numbers.Taught || !two.Pending.Equals(one.Pending) ||
+		two.Numbers.NextRetraction != 3, "%+v and %+v", one.Numbers, two.Numbers)
 	retractions := func(space uint32) (lessons []string) {
 		must(t, record.ForEach(db.State(d).Engine.DB, codec.NumberKey(codec.KindRetraction, db.Inside(c).ID,
 			space), func(_, value []byte) error {
@@ -365,9 +338,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		slices.Sort(lessons)
 		return lessons
 	}
-	if !slices.Equal(retractions(1), retractions(2)) {
-		t.Error("the last three retractions are others")
-	}
+	failIf(t, !slices.Equal(retractions(1), retractions(2)), "the last three retractions are others")
 }
 
 // A reindexing that is cancelled is gone on with, and until then nobody can search the
@@ -382,9 +353,7 @@ func TestReindexGoesOn(t *testing.T) {
 			cancel()
 		}
 	}})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
+	stopIf(t, !errors.Is(err, context.Canceled), "%v", err)
 	errorsAre(t, db.ErrBusy, map[string]error{
 		"train":              errOf(c.Train(ctx, smallTraining)),
 		"search":             errOf(c.InSpace(2, 0)),
@@ -447,9 +416,7 @@ func TestReindexTogether(t *testing.T) {
 	var once sync.Once
 	r, err := c.Reindex(ctx, db.ReindexOptions{Rate: 1e6,
 		Progress: func(string, int64, int64) { once.Do(func() { close(shared) }) }})
-	if err != nil || r.Space != 2 {
-		t.Errorf("the third: %+v, %v", r, err)
-	}
+	failIf(t, err != nil || r.Space != 2, "the third: %+v, %v", r, err)
 	fine(t, <-second)
 	dropped := make(chan struct{})
 	heard, first = begin(ctx, 1, dropped)
@@ -512,9 +479,8 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
 	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{})), db.ErrCorrupt)
-	if r, err := c.Search(ctx, db.Query{Key: "k2"}); err != nil || r.Space != 1 || len(r.Hits) == 0 {
-		t.Errorf("search: %+v, %v", r, err)
-	}
+	r, err := c.Search(ctx, db.Query{Key: "k2"})
+	failIf(t, err != nil || r.Space != 1 || len(r.Hits) == 0, "search: %+v, %v", r, err)
 	fine(t, c.DropSpace(ctx, 2))
 }
 
@@ -616,30 +582,23 @@ func crashesWhileReindexing(t *testing.T, n int, opt db.ReindexOptions, every in
 			func() bool { return inSpace(t, c, 0).Building() == nil })
 		if inSpace(t, c, 0).SpaceNumber(2) == nil {
 			before++
-			if _, err := c.Reindex(ctx, db.ReindexOptions{Activate: true}); err != nil {
-				t.Fatalf("%s: %v", cr.what, err)
-			}
+			must(t, errOf(c.Reindex(ctx, db.ReindexOptions{Activate: true})), cr.what)
 		}
 		want := slices.Clone(cr.items)
 		if cr.maybe >= 0 {
 			got, err := c.Get(ctx, want[cr.maybe].Key)
-			if err != nil {
-				t.Fatalf("%s: %v", cr.what, err)
-			}
+			must(t, err, cr.what)
 			want[cr.maybe] = got
 		}
-		if inSpace(t, c, 0).Space.ID != 2 {
-			t.Fatalf("%s: space 2 is not the active one", cr.what)
-		}
+		stopIf(t, inSpace(t, c, 0).Space.ID != 2, "%s: space 2 is not the active one", cr.what)
 		t.Log(cr.what)
 		checkReindexed(t, c, want, byLabels)
 		need(c.Put(ctx, &db.Item{Key: "after"}))(t)
 		dbkit.MustClose(t, d)
 	}
-	if len(crashes) < enough || during == 0 {
-		t.Errorf("%d crashes, %d of them before there was the space, %d while it was being built",
-			len(crashes), before, during)
-	}
+	failIf(t, len(crashes) < enough || during == 0,
+		"%d crashes, %d of them before there was the space, %d while it was being built", len(crashes),
+		before, during)
 	t.Logf("%d crashes, %d of them before there was the space, %d while it was being built", len(crashes),
 		before, during)
 }
@@ -660,12 +619,9 @@ func TestReindexByTablesIsAsByBatches(t *testing.T) {
 		defer d.Close()
 		c := dbkit.MustCollection(t, d, "main")
 		r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true, Rate: rate})
-		if err != nil || !r.Active {
-			t.Fatalf("%+v, %v", r, err)
-		}
-		if _, _, tail := inSpace(t, c, 0).Codes.Table.Covered(); tail >= 1024 {
-			t.Errorf("rate %d: %d codes are not indexed", rate, tail)
-		}
+		stopIf(t, err != nil || !r.Active, "%+v, %v", r, err)
+		_, _, tail := inSpace(t, c, 0).Codes.Table.Covered()
+		failIf(t, tail >= 1024, "rate %d: %d codes are not indexed", rate, tail)
 		checkReindexed(t, c, items, byLabels)
 		worlds, all = append(worlds, d), append(all, c)
 	}
@@ -698,17 +654,12 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 		items[9*i+1] = &own
 	}
 	putAll(t, c, items)
-	if u, err := c.Update(ctx, db.UpdateOptions{GrowLabels: true, Teacher: db.TeacherLabels}); err != nil ||
-		!slices.Equal(u.Grown, []string{"novel"}) {
-		t.Fatalf("%+v, %v", u, err)
-	}
+	u, err := c.Update(ctx, db.UpdateOptions{GrowLabels: true, Teacher: db.TeacherLabels})
+	stopIf(t, err != nil || !slices.Equal(u.Grown, []string{"novel"}), "%+v, %v", u, err)
 	byLabels := labelCodes(t, c)
-	if byLabels["[novel]"] == "" {
-		t.Fatal("the label has no code")
-	}
-	if r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true}); err != nil || r.Space != 2 {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	stopIf(t, byLabels["[novel]"] == "", "the label has no code")
+	r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true})
+	stopIf(t, err != nil || r.Space != 2, "%+v, %v", r, err)
 	checkReindexed(t, c, items, byLabels)
 	more := mixedPairs(60, 13)
 	for _, it := range more {

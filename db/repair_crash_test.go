@@ -48,9 +48,7 @@ func smallPatient(t testing.TB) *patient {
 func (p *patient) whole(when string) {
 	p.t.Helper()
 	lost, _ := p.repair(db.RepairOptions{})
-	if len(lost) > 0 {
-		p.t.Errorf("%s: lost %v", when, lost)
-	}
+	failIf(p.t, len(lost) > 0, "%s: lost %v", when, lost)
 	p.sameStored(when, p.sound(when, nil))
 }
 
@@ -67,9 +65,7 @@ func TestEveryFailedChangeOfARepair(t *testing.T) {
 		err := p.repairWith(fail)
 		p.whole(fmt.Sprintf("change %d failed", k))
 		if !fail.Fired {
-			if err != nil || k < 50 {
-				t.Fatalf("without a failure, after %d changes: %v", k, err)
-			}
+			stopIf(t, err != nil || k < 50, "without a failure, after %d changes: %v", k, err)
 			t.Logf("%d changes", k)
 			break
 		}
@@ -87,9 +83,7 @@ func TestEveryFailedChangeOfARepair(t *testing.T) {
 			}
 			return nil
 		}))
-		if err == nil {
-			t.Errorf("rename %d of a store did not fail", k)
-		}
+		failIf(t, err == nil, "rename %d of a store did not fail", k)
 		p.whole(fmt.Sprintf("rename %d of a store failed", k))
 	}
 }
@@ -142,9 +136,8 @@ func TestCrashesOfARepair(t *testing.T) {
 	whole := smallPatient(t)
 	p := &patient{t: t, dir: whole.dir, before: whole.before}
 	mem := dbkit.NewCrashFS()
-	if ok, err := vfs.Clone(whole.fs, mem, whole.dir, whole.dir, vfs.CloneSync); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	ok, err := vfs.Clone(whole.fs, mem, whole.dir, whole.dir, vfs.CloneSync)
+	stopIf(t, !ok || err != nil, "%v, %v", ok, err)
 	must(t, store.SyncDir(mem, ""))
 	r := seed.Rand(t, 1, 2)
 	var mu sync.Mutex
@@ -177,9 +170,7 @@ func TestCrashesOfARepair(t *testing.T) {
 		}
 		p.whole(fmt.Sprintf("crash %d of %d: %s", i, len(crashes), names))
 	}
-	if between == 0 {
-		t.Error("no crash came between the stores")
-	}
+	failIf(t, between == 0, "no crash came between the stores")
 	t.Logf("%d crashes, %d of them between the stores", len(crashes), between)
 }
 
@@ -189,21 +180,17 @@ func TestCrashesOfARepair(t *testing.T) {
 func TestReadingBetweenTheStores(t *testing.T) {
 	p := smallPatient(t)
 	lost, r := p.repair(db.RepairOptions{})
-	if len(lost) > 0 || !r.Damaged {
-		t.Fatalf("%+v, lost %v", r, lost)
-	}
+	stopIf(t, len(lost) > 0 || !r.Damaged, "%+v, lost %v", r, lost)
 	dir := filepath.Join(t.TempDir(), "db")
-	if ok, err := vfs.Clone(p.fs, vfs.Default, p.dir, dir); err != nil || !ok {
-		t.Fatal(ok, err)
-	}
+	ok, err := vfs.Clone(p.fs, vfs.Default, p.dir, dir)
+	stopIf(t, err != nil || !ok, "%v, %v", ok, err)
 	store, repaired := filepath.Join(dir, store.StoreName), filepath.Join(dir, store.RepairedName)
 	must(t, os.Rename(store, repaired))
 	before := footprint(t, dir)
 	same := func(when string) {
 		t.Helper()
-		if diff := gocmp.Diff(before, footprint(t, dir)); diff != "" {
-			t.Errorf("%s: %.1000s", when, diff)
-		}
+		diff := gocmp.Diff(before, footprint(t, dir))
+		failIf(t, diff != "", "%s: %.1000s", when, diff)
 	}
 	for range 2 { // the first time leaves the second one the same
 		d := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
@@ -215,18 +202,15 @@ func TestReadingBetweenTheStores(t *testing.T) {
 			t.Errorf("%v", f)
 			return nil
 		})
-		if err != nil || v.Items != len(p.before.items["main"]) {
-			t.Errorf("%+v, %v", v, err)
-		}
+		failIf(t, err != nil || v.Items != len(p.before.items["main"]), "%+v, %v", v, err)
 		same("verified")
 	}
 	d := dbkit.MustOpen(t, dir, nil)
 	defer dbkit.MustClose(t, d)
 	equal(t, p.before.items, hold(t, d).items)
 	for path, there := range map[string]bool{store: true, repaired: false} {
-		if _, err := os.Stat(path); (err == nil) != there {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err := os.Stat(path)
+		failIf(t, (err == nil) != there, "%s: %v", path, err)
 	}
 }
 
@@ -246,9 +230,8 @@ func TestTrialBetweenTheStores(t *testing.T) {
 		if len(lost) > 0 || r.Damaged != damaged || r.Items != len(p.before.items["main"]) {
 			t.Errorf("%+v, lost %v", r, lost)
 		}
-		if after := list(t, p.fs, p.dir); after != before {
-			t.Errorf("%s, before %s", after, before)
-		}
+		after := list(t, p.fs, p.dir)
+		failIf(t, after != before, "%s, before %s", after, before)
 		p.whole("tried")
 	}
 }
@@ -288,9 +271,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 			c.damage(p)
 			check := func(who string, found []report.Finding) {
 				t.Helper()
-				if len(found) != len(c.says) {
-					t.Fatalf("%s: %v, want %q", who, found, c.says)
-				}
+				stopIf(t, len(found) != len(c.says), "%s: %v, want %q", who, found, c.says)
 				for i, says := range c.says {
 					if !strings.Contains(found[i].String(), says) {
 						t.Errorf("%s: %v, want %q", who, found[i], says)
@@ -301,9 +282,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 			find := func(f report.Finding) error { seen = append(seen, f); return nil }
 			need(db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find))(t)
 			// What Verify tells of one run of commits, or of several.
-			if (len(seen) > 0) != (len(c.says) > 0) {
-				t.Errorf("Verify: %v", seen)
-			}
+			failIf(t, (len(seen) > 0) != (len(c.says) > 0), "Verify: %v", seen)
 			dry, r := p.repair(db.RepairOptions{DryRun: true})
 			check("a trial", dry)
 			lost, r2 := p.repair(db.RepairOptions{})
@@ -313,10 +292,8 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 				t.Errorf("%+v, %+v", r, r2)
 			}
 			seen = nil
-			if _, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find); err != nil ||
-				len(seen) > 0 {
-				t.Errorf("after the repair: %v, %v", seen, err)
-			}
+			_, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find)
+			failIf(t, err != nil || len(seen) > 0, "after the repair: %v, %v", seen, err)
 			if again, r := p.repair(db.RepairOptions{}); len(again) > 0 || r.Damaged {
 				t.Errorf("repaired again: %v, %+v", again, r)
 			}
@@ -397,9 +374,7 @@ func TestRepairOfRandomDamage(t *testing.T) {
 			silent++ // though bytes of a value may be those of another one
 		}
 		p.sound(what, whatever)
-		if t.Failed() {
-			t.Fatal(what)
-		}
+		stopIf(t, t.Failed(), "%v", what)
 	}
 	t.Logf("seed %d: %d rounds, of %d nothing could be read, in %d nothing was lost", first, round, refused,
 		silent)
@@ -462,9 +437,7 @@ func FuzzRepair(f *testing.F) {
 				if value != nil {
 					err = b.Set(all[i].key, value, nil)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 			must(t, b.Commit(pebble.Sync))
 		})

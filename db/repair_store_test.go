@@ -44,9 +44,7 @@ func (p *patient) file(name string) string {
 func (p *patient) rewrite(path string, change func(b []byte) []byte) {
 	p.t.Helper()
 	f, err := p.fs.Open(path)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	b, err := io.ReadAll(f)
 	if err = errors.Join(err, f.Close()); err != nil {
 		p.t.Fatal(err)
@@ -94,9 +92,7 @@ func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
 			p := whole.another()
 			p.t = t
 			names := p.files(c.files)
-			if len(names) == 0 {
-				t.Fatal("there is none")
-			}
+			stopIf(t, len(names) == 0, "there is none")
 			for _, name := range names {
 				if c.change != nil {
 					p.rewrite(p.file(name), c.change)
@@ -140,9 +136,7 @@ func TestRepairNamesAMissingTable(t *testing.T) {
 				t.Errorf("%s is missing: %v", name, f)
 			}
 		}
-		if !said {
-			t.Errorf("%s is missing: lost %v", name, lost)
-		}
+		failIf(t, !said, "%s is missing: lost %v", name, lost)
 	}
 }
 
@@ -217,10 +211,8 @@ func TestRepairOfAFirstBlock(t *testing.T) {
 				}
 			}
 		}
-		if gone > 30 {
-			t.Errorf("%s: %d items are lost, which do not all stand in its first block: %.3v", name, gone,
-				lost)
-		}
+		failIf(t, gone > 30, "%s: %d items are lost, which do not all stand in its first block: %.3v", name,
+			gone, lost)
 	}
 }
 
@@ -248,9 +240,7 @@ func (p *patient) repairOrRefuse() ([]report.Finding, *report.Repairing) {
 		fine(p.t, errOf(p.fs.Stat(p.fs.PathJoin(p.dir, store.StoreName))))
 		return lost, nil
 	}
-	if err != nil {
-		p.t.Fatal(err, lost)
-	}
+	stopIf(p.t, err != nil, "%v, %v", err, lost)
 	return lost, r
 }
 
@@ -320,9 +310,7 @@ func TestRepairOfLogs(t *testing.T) {
 	isLog := func(name string) bool { return strings.HasSuffix(name, ".log") }
 	size := func(p *patient) int {
 		found, _ := p.repairOrRefuse()
-		if len(found) == 0 {
-			t.Error("nothing is said to be lost")
-		}
+		failIf(t, len(found) == 0, "nothing is said to be lost")
 		h := p.sound("a log is damaged", whatever)
 		last := -1
 		for i, it := range items {
@@ -339,9 +327,8 @@ func TestRepairOfLogs(t *testing.T) {
 	for _, name := range q.files(func(name string) bool { return strings.HasPrefix(name, "MANIFEST-") }) {
 		must(t, q.fs.Remove(q.file(name)))
 	}
-	if n := size(q); n != len(items) {
-		t.Errorf("%d items of %d", n, len(items))
-	}
+	n := size(q)
+	failIf(t, n != len(items), "%d items of %d", n, len(items))
 	// A log that is damaged in the middle.
 	q = p.another()
 	for _, name := range q.files(isLog) {
@@ -416,9 +403,7 @@ func TestRepairOfTheMarker(t *testing.T) {
 				p.put(codec.CollectionKey(codec.KindCounters, 1), nil)
 			}
 			lost, r := p.repair(db.RepairOptions{})
-			if !r.Damaged || !damaged && len(lost) > 0 {
-				t.Errorf("%+v, lost %v", r, lost)
-			}
+			failIf(t, !r.Damaged || !damaged && len(lost) > 0, "%+v, lost %v", r, lost)
 			p.sound("marker", nil)
 		}
 	}
@@ -429,9 +414,7 @@ func TestRepairOfTheMarker(t *testing.T) {
 		}
 		_, err := db.Repair(ctx, dir, &db.Options{FS: mem}, db.RepairOptions{},
 			func(report.Finding) error { return nil })
-		if !errors.Is(err, db.ErrNotDatabase) {
-			t.Errorf("%s: %v", dir, err)
-		}
+		failIf(t, !errors.Is(err, db.ErrNotDatabase), "%s: %v", dir, err)
 	}
 }
 
@@ -441,9 +424,7 @@ func TestRepairRefuses(t *testing.T) {
 	p := newPatient(t)
 	d := dbkit.MustOpen(t, p.dir, p.options())
 	_, err := db.Repair(ctx, p.dir, p.options(), db.RepairOptions{}, nil)
-	if !errors.Is(err, db.ErrLocked) {
-		t.Errorf("open: %v", err)
-	}
+	failIf(t, !errors.Is(err, db.ErrLocked), "open: %v", err)
 	dbkit.MustClose(t, d)
 	q := p.another()
 	q.rewrite(q.fs.PathJoin(q.dir, store.MarkerName),
@@ -453,15 +434,12 @@ func TestRepairRefuses(t *testing.T) {
 	q.put(codec.NumberKey(codec.KindItem, 1, 25), nil)
 	before := list(t, q.fs, q.dir)
 	lost, r := q.repair(db.RepairOptions{DryRun: true})
-	if len(lost) != 1 || !r.Damaged || r.DamagedDir != "" || r.Items == 0 {
-		t.Errorf("%v, %+v", lost, r)
-	}
+	failIf(t, len(lost) != 1 || !r.Damaged || r.DamagedDir != "" || r.Items == 0, "%v, %+v", lost, r)
 	stop := errors.New("stop")
 	errorIs(t, errOf(db.Repair(ctx, q.dir, q.options(), db.RepairOptions{},
 		func(report.Finding) error { return stop })), stop)
-	if after := list(t, q.fs, q.dir); after != before {
-		t.Errorf("%s, before %s", after, before)
-	}
+	after := list(t, q.fs, q.dir)
+	failIf(t, after != before, "%s, before %s", after, before)
 }
 
 // list lists the files in a folder and those below, but locks.

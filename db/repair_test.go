@@ -79,9 +79,7 @@ var firstPatient struct {
 func newPatient(t testing.TB) *patient {
 	t.Helper()
 	firstPatient.Do(func() { firstPatient.patient = makePatient(t) })
-	if firstPatient.patient == nil {
-		t.Fatal("the test that made the first database has failed")
-	}
+	stopIf(t, firstPatient.patient == nil, "the test that made the first database has failed")
 	p := *firstPatient.patient
 	p.t = t
 	return p.another()
@@ -112,9 +110,8 @@ func (p *patient) another() *patient {
 	p.t.Helper()
 	q := *p
 	q.fs = vfs.NewMem()
-	if ok, err := vfs.Clone(p.fs, q.fs, p.dir, p.dir); err != nil || !ok {
-		p.t.Fatal(ok, err)
-	}
+	ok, err := vfs.Clone(p.fs, q.fs, p.dir, p.dir)
+	stopIf(p.t, err != nil || !ok, "%v, %v", ok, err)
 	return &q
 }
 
@@ -137,9 +134,7 @@ func (p *patient) put(key, value []byte) {
 		if value != nil {
 			err = kv.Set(key, value, pebble.Sync)
 		}
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 	})
 }
 
@@ -151,12 +146,8 @@ func (p *patient) repair(opt db.RepairOptions) ([]report.Finding, *report.Repair
 		lost = append(lost, f)
 		return nil
 	})
-	if err != nil {
-		p.t.Fatal(err, lost)
-	}
-	if r.Findings != len(lost) {
-		p.t.Errorf("%d findings, %d were reported", r.Findings, len(lost))
-	}
+	stopIf(p.t, err != nil, "%v, %v", err, lost)
+	failIf(p.t, r.Findings != len(lost), "%d findings, %d were reported", r.Findings, len(lost))
 	return lost, r
 }
 
@@ -242,9 +233,8 @@ func (p *patient) sameStored(when string, h *held) {
 		}
 	}
 	for key := range h.stored {
-		if _, was := p.before.stored[key]; !was && copied(key[0]) {
-			p.t.Errorf("%s: %x has come", when, key)
-		}
+		_, was := p.before.stored[key]
+		failIf(p.t, !was && copied(key[0]), "%s: %x has come", when, key)
 	}
 }
 
@@ -254,12 +244,9 @@ func TestRepairOfASoundDatabase(t *testing.T) {
 	p := newPatient(t)
 	before := list(t, p.fs, p.dir)
 	lost, r := p.repair(db.RepairOptions{})
-	if len(lost) > 0 || r.Damaged || r.DamagedDir != "" || r.Items == 0 {
-		t.Errorf("%v, %+v", lost, r)
-	}
-	if after := list(t, p.fs, p.dir); after != before {
-		t.Errorf("%s, before %s", after, before)
-	}
+	failIf(t, len(lost) > 0 || r.Damaged || r.DamagedDir != "" || r.Items == 0, "%v, %+v", lost, r)
+	after := list(t, p.fs, p.dir)
+	failIf(t, after != before, "%s, before %s", after, before)
 }
 
 // What is made of a database that lacks nothing but one set of rows, which follows from its
@@ -273,14 +260,11 @@ func TestRepairKeepsEverything(t *testing.T) {
 			set = slices.Clone(key)
 			return record.ErrStopped
 		})
-		if !errors.Is(err, record.ErrStopped) {
-			t.Fatal(err)
-		}
+		stopIf(t, !errors.Is(err, record.ErrStopped), "%v", err)
 		must(t, kv.Delete(set, pebble.Sync))
 	})
-	if lost, r := p.repair(db.RepairOptions{}); len(lost) > 0 || !r.Damaged {
-		t.Fatalf("%v, %+v", lost, r)
-	}
+	lost, r := p.repair(db.RepairOptions{})
+	stopIf(t, len(lost) > 0 || !r.Damaged, "%v, %+v", lost, r)
 	p.sameStored("made again", p.sound("made again", nil))
 	d := dbkit.MustOpen(t, p.dir, p.options())
 	defer dbkit.MustClose(t, d)
@@ -289,9 +273,8 @@ func TestRepairKeepsEverything(t *testing.T) {
 			was[i].Codes, was[i].Items = now.Codes, now.Items
 			was[i].Taught, was[i].Pending = 0, was[i].Taught+was[i].Pending // all teach again
 			was[i].StatisticsBytes = now.StatisticsBytes
-			if diff := cmp.Diff(was[i], now); diff != "" {
-				t.Errorf("space %d of %s: %s", now.Space, name, diff)
-			}
+			diff := cmp.Diff(was[i], now)
+			failIf(t, diff != "", "space %d of %s: %s", now.Space, name, diff)
 		}
 	}
 	eventually(t, "an index of vectors knows all items again", func() bool {
@@ -331,9 +314,7 @@ func TestRepairOfRecords(t *testing.T) {
 			what := fmt.Sprintf("key %x is %q", keys[i], value)
 			h := p.sound(what, func(name, key string) bool { return concerns(lost, name, key, p.before) })
 			if !bears(whole, keys[i]) {
-				if len(lost) > 0 {
-					t.Errorf("%s: lost %v", what, lost)
-				}
+				failIf(t, len(lost) > 0, "%s: lost %v", what, lost)
 				p.sameStored(what, h)
 			} else if len(lost) == 0 && r.Damaged {
 				t.Errorf("%s: nothing is said to be lost", what)
@@ -409,9 +390,7 @@ func TestRepairOfKinds(t *testing.T) {
 			case codec.KindRowKeys, codec.KindKey, codec.KindName, codec.KindRows, codec.KindFieldRows,
 				codec.KindRowCodes, codec.KindCodeRows, codec.KindSubstring, codec.KindProjection,
 				codec.KindStatistics, codec.KindRetraction:
-				if len(lost) > 0 {
-					t.Errorf("lost %v", lost)
-				}
+				failIf(t, len(lost) > 0, "lost %v", lost)
 			}
 		})
 	}
@@ -468,9 +447,8 @@ func TestRepairOfARowBeyondAll(t *testing.T) {
 	p := smallPatient(t)
 	p.put(codec.ItemKey(1, "5"), []byte{0xff, 0xff, 0xff, 0xff})
 	p.put(codec.NumberKey(codec.KindItem, 1, record.MaxRows-1), []byte("garbage"))
-	if lost, _ := p.repair(db.RepairOptions{}); len(lost) > 0 {
-		t.Errorf("lost %v", lost)
-	}
+	lost, _ := p.repair(db.RepairOptions{})
+	failIf(t, len(lost) > 0, "lost %v", lost)
 	p.sound("repaired", nil)
 	d := dbkit.MustOpen(t, p.dir, p.options())
 	defer dbkit.MustClose(t, d)
@@ -501,9 +479,7 @@ func TestRepairOfNames(t *testing.T) {
 		}
 		delete(p.before.items, "other")
 		h := p.sound("repaired", nil)
-		if len(h.items) != 2 {
-			t.Errorf("%d collections", len(h.items))
-		}
+		failIf(t, len(h.items) != 2, "%d collections", len(h.items))
 	}
 }
 
@@ -538,9 +514,7 @@ func TestRepairOfDescriptors(t *testing.T) {
 			t.Errorf("%v", f)
 		}
 	}
-	if len(lost) != len(p.before.items) {
-		t.Errorf("lost %v", lost)
-	}
+	failIf(t, len(lost) != len(p.before.items), "lost %v", lost)
 	delete(p.before.items, "untrained")
 	p.sound("repaired", nil)
 	d = dbkit.MustOpen(t, p.dir, p.options())
@@ -563,17 +537,14 @@ func TestRepairCompletesSpaces(t *testing.T) {
 		p := whole.another()
 		key := codec.CollectionKey(codec.KindCounters, 1)
 		n, err := codec.DecodeCounters([]byte(p.value(string(key))))
-		if err != nil || len(n.Spaces) != 2 {
-			t.Fatal(n, err)
-		}
+		stopIf(t, err != nil || len(n.Spaces) != 2, "%v, %v", n, err)
 		n.ActiveSpace, n.PreviousSpace = 1, 0
 		n.Spaces[1].Building, n.Spaces[1].Activate, n.Spaces[1].Built = true, activate, 10
 		p.put(key, n.Append(nil))
 		p.put(codec.CollectionKey(codec.KindRowKeys, 1), nil)
 		p.put(codec.RowsKey(1, codec.SetLive, 0, 0), nil)
-		if lost, r := p.repair(db.RepairOptions{}); len(lost) > 0 || !r.Damaged {
-			t.Errorf("%+v, lost %v", r, lost)
-		}
+		lost, r := p.repair(db.RepairOptions{})
+		failIf(t, len(lost) > 0 || !r.Damaged, "%+v, lost %v", r, lost)
 		h := p.sound("repaired", nil)
 		for i, want := range map[bool][]report.SpaceState{false: {report.SpaceActive, report.SpaceStandby},
 			true: {report.SpaceStandby, report.SpaceActive}}[activate] {
@@ -595,9 +566,8 @@ func TestRepairOfLessons(t *testing.T) {
 			p.put([]byte(key), nil)
 		}
 	}
-	if lost, _ := p.repair(db.RepairOptions{}); len(lost) > 0 {
-		t.Errorf("lost %v", lost)
-	}
+	lost, _ := p.repair(db.RepairOptions{})
+	failIf(t, len(lost) > 0, "lost %v", lost)
 	p.sound("repaired", nil)
 	d := dbkit.MustOpen(t, p.dir, p.options())
 	defer dbkit.MustClose(t, d)
@@ -609,9 +579,7 @@ func TestRepairOfLessons(t *testing.T) {
 	}
 	for i, sp := range was {
 		u := dbkit.MustUpdate(t, dbkit.MustCollection(t, d, "main"), db.UpdateOptions{Space: sp.Space})
-		if !u.Revised || u.Labelled == 0 || u.Revision != was[i].Revision+1 {
-			t.Errorf("%+v", u)
-		}
+		failIf(t, !u.Revised || u.Labelled == 0 || u.Revision != was[i].Revision+1, "%+v", u)
 	}
 	dbkit.CheckSound(t, d, "updated")
 }
@@ -637,14 +605,12 @@ func TestRepairOfIndexOnly(t *testing.T) {
 		if !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "make it again from its source") {
 			t.Errorf("without %02x: %v", kind, err)
 		}
-		if after := list(t, q.fs, q.dir); after != before {
-			t.Errorf("without %02x: %s, before %s", kind, after, before)
-		}
+		after := list(t, q.fs, q.dir)
+		failIf(t, after != before, "without %02x: %s, before %s", kind, after, before)
 	}
 	must(t, p.fs.Remove(p.fs.PathJoin(p.dir, store.MarkerName)))
-	if lost, r := p.repair(db.RepairOptions{}); len(lost) > 0 || !r.Damaged || r.DamagedDir != "" {
-		t.Errorf("%+v, lost %v", r, lost)
-	}
+	lost, r := p.repair(db.RepairOptions{})
+	failIf(t, len(lost) > 0 || !r.Damaged || r.DamagedDir != "", "%+v, lost %v", r, lost)
 }
 
 // Features of another item are damage that only a deep look finds: a shallow repair leaves them,
@@ -654,23 +620,18 @@ func TestShallowRepair(t *testing.T) {
 	p := newPatient(t)
 	p.exchangeFeatures()
 	before := list(t, p.fs, p.dir)
-	if lost, r := p.repair(db.RepairOptions{Shallow: true}); len(lost) > 0 || r.Damaged {
-		t.Errorf("a shallow repair: %v, %+v", lost, r)
-	}
-	if after := list(t, p.fs, p.dir); after != before {
-		t.Errorf("a shallow repair has left %s, before there was %s", after, before)
-	}
-	if _, r := p.repair(db.RepairOptions{}); !r.Damaged || r.DamagedDir == "" {
-		t.Errorf("a repair: %+v", r)
-	}
+	lost, r := p.repair(db.RepairOptions{Shallow: true})
+	failIf(t, len(lost) > 0 || r.Damaged, "a shallow repair: %v, %+v", lost, r)
+	after := list(t, p.fs, p.dir)
+	failIf(t, after != before, "a shallow repair has left %s, before there was %s", after, before)
+	_, r = p.repair(db.RepairOptions{})
+	failIf(t, !r.Damaged || r.DamagedDir == "", "a repair: %+v", r)
 	v, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{Deep: true},
 		func(f report.Finding) error {
 			t.Errorf("after it: %v", f)
 			return nil
 		})
-	if err != nil || v.Items == 0 {
-		t.Errorf("%+v, %v", v, err)
-	}
+	failIf(t, err != nil || v.Items == 0, "%+v, %v", v, err)
 }
 
 // exchangeFeatures gives each item the features of the one before it, of each modality.
@@ -692,8 +653,6 @@ func (p *patient) exchangeFeatures() {
 		if err == nil {
 			err = batch.Commit(pebble.Sync)
 		}
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 	})
 }

@@ -128,9 +128,7 @@ func replay(t *testing.T, d *db.DB, log []*entry, next func() int) (refused []in
 			putMarks(t, d, "position", fmt.Sprint(at))
 			err = nil
 		}
-		if err != nil {
-			t.Fatalf("operations %d to %d: %v", from, at, err)
-		}
+		must(t, err, "operations", from, "to", at)
 	}
 	return refused
 }
@@ -158,9 +156,7 @@ func told(t *testing.T, d *db.DB) []byte {
 			}
 			err = put(coded) // with its row
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		bytes := 2
 		if name == "main" {
 			bytes = 4
@@ -171,9 +167,7 @@ func told(t *testing.T, d *db.DB) []byte {
 			if err == nil {
 				err = put(r)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 	}
 	return b.Bytes()
@@ -192,9 +186,7 @@ func TestReplayByAnyBatching(t *testing.T) {
 	if err == nil {
 		_, err = d.CreateCollection(ctx, "codes", db.Schema{Bits: 16, Fields: schema.Fields})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dbkit.PutAll(t, d, c, dbkit.Pairs(120, synth.Config{Seed: 3}))
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: 1}})
 	dbkit.MustClose(t, d)
@@ -214,9 +206,7 @@ func TestReplayByAnyBatching(t *testing.T) {
 		got := told(t, d)
 		if round == 0 {
 			want, refusedOnes = got, refused
-			if len(refused) < 20 {
-				t.Errorf("%d conditions were refused", len(refused))
-			}
+			failIf(t, len(refused) < 20, "%d conditions were refused", len(refused))
 		}
 		if fmt.Sprint(refused) != fmt.Sprint(refusedOnes) {
 			t.Errorf("batching %d: refused are %v, one by one %v", round, refused, refusedOnes)

@@ -49,9 +49,7 @@ func TestSearchRefuses(t *testing.T) {
 		"unknown from id": {db.Query{Key: "k1", From: "smell"}, db.ErrInvalid, "smell"},
 	} {
 		_, err := c.Search(ctx, tc.q)
-		if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("%s: %v", name, err)
-		}
+		failIf(t, !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says), "%s: %v", name, err)
 	}
 	errorIs(t, errOf(c.SearchRadius(ctx, db.Query{Key: "k1"}, -1)), db.ErrInvalid)
 	cctx, cancel := context.WithCancel(ctx)
@@ -66,9 +64,7 @@ func TestSearchRefuses(t *testing.T) {
 	})
 	errorIs(t, errOf(c.Put(cctx, &db.Item{Key: "late"})), context.Canceled)
 	for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
-		if got, err := db.ParseRerank(strings.ToUpper(r.String())); got != r || err != nil {
-			t.Errorf("rerank %q: %v, %v", r, got, err)
-		}
+		gives(t, r)(db.ParseRerank(strings.ToUpper(r.String())))
 	}
 	errorIs(t, errOf(db.ParseRerank("best")), db.ErrInvalid, "asymmetric")
 	_ = d
@@ -128,10 +124,8 @@ func TestExplainAsymmetric(t *testing.T) {
 	q := db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankAsymmetric,
 		Plan: db.PlanDisk}
 	e, _, err := c.Explain(ctx, q, -1)
-	if err != nil || e.Plan != "blockscan" || e.Scanned != e.Distinct || e.Codes == 0 ||
-		e.Predicted["disk"] != 0 {
-		t.Errorf("%+v, %v", e, err)
-	}
+	failIf(t, err != nil || e.Plan != "blockscan" || e.Scanned != e.Distinct || e.Codes == 0 ||
+		e.Predicted["disk"] != 0, "%+v, %v", e, err)
 	q.Plan = db.PlanAuto
 	if e, _, err = c.Explain(ctx, q, -1); err != nil || e.Plan != "scan" || e.Predicted["scan"] == 0 {
 		t.Errorf("%+v, %v", e, err)
@@ -169,9 +163,8 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 			K: 5, Plan: db.Plan(i % 3)}, db.Query{Key: fmt.Sprint(i)})
 	}
 	sameAlone(t, c, queries)
-	if all, err := c.SearchAll(ctx, nil); len(all) != 0 || err != nil {
-		t.Errorf("no queries: %v, %v", all, err)
-	}
+	all, err := c.SearchAll(ctx, nil)
+	failIf(t, len(all) != 0 || err != nil, "no queries: %v, %v", all, err)
 	queries[17].Code, queries[17].Where, queries[17].Key = nil, "", "nobody"
 	var bad *db.QueryError
 	if _, err := c.SearchAll(ctx, queries); !errors.Is(err, db.ErrNotFound) || !errors.As(err, &bad) ||
@@ -212,9 +205,7 @@ func TestSearchAllInLargeCodes(t *testing.T) {
 func sameAlone(t *testing.T, c *db.Collection, queries []db.Query) {
 	t.Helper()
 	all, err := c.SearchAll(ctx, queries)
-	if err != nil || len(all) != len(queries) {
-		t.Fatalf("%d answers, %v", len(all), err)
-	}
+	stopIf(t, err != nil || len(all) != len(queries), "%d answers, %v", len(all), err)
 	for i := range queries {
 		one, err := c.Search(ctx, queries[i])
 		if diff := cmp.Diff(one, all[i], cmpopts.EquateNaNs()); err != nil || diff != "" {
@@ -273,9 +264,7 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 				slices.Contains(keysOf(within.Hits), "same250") {
 				t.Errorf("%v, %v: within 0 without itself: %v, %v", order, plan, within, err)
 			}
-			if n, err := dbkit.CountWithin(c, q, 8); err != nil || n != 599 {
-				t.Errorf("%v, %v: %d counted, %v", order, plan, n, err)
-			}
+			gives(t, 599, order, plan)(dbkit.CountWithin(c, q, 8))
 			hits, err := pages(c, q, 7, func() {})
 			if err != nil || len(hits) != 599 || slices.Contains(keysOf(hits), "same250") {
 				t.Errorf("%v, %v: pages without itself: %d hits, %v", order, plan, len(hits), err)
@@ -293,9 +282,7 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 
 	// An item that comes anew behind a cursor is not shown twice.
 	res, err := c.Search(ctx, db.Query{Key: "same250", K: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	need(c.Delete(ctx, "same250"))(t)
 	putAll(t, c, []*db.Item{{Key: "same250", Code: []byte{5}}})
 	if res, err = c.Search(ctx, db.Query{Key: "same250", K: 400, After: res.Next}); err != nil ||
@@ -324,9 +311,7 @@ func TestSearchThatIsCancelled(t *testing.T) {
 	_, c := openWith(t, vfs.NewMem(), db.Schema{Bits: 8}, items)
 	q := db.Query{Code: items[0].Code, K: 390, Facets: []string{"label"}}
 	want, err := c.Search(ctx, q)
-	if err != nil || len(want.Hits) != q.K {
-		t.Fatalf("%v, %v", want, err)
-	}
+	stopIf(t, err != nil || len(want.Hits) != q.K, "%v, %v", want, err)
 	answered := false
 	for n := 0; !answered; n++ {
 		left := n
@@ -342,16 +327,12 @@ func TestSearchThatIsCancelled(t *testing.T) {
 		if errors.Is(err, context.Canceled) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if r, err := runs.First(leaving{ctx, &left}, q.K); err != nil && !errors.Is(err, context.Canceled) ||
 			err == nil && len(r.Hits) != q.K {
 			t.Fatalf("within a radius, cancelled when asked for the %dth time: %v, %v", n, r, err)
 		}
 		must(t, runs.Close())
-		if n > 10_000 {
-			t.Fatal("the search never ends")
-		}
+		stopIf(t, n > 10_000, "the search never ends")
 	}
 }

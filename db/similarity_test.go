@@ -75,9 +75,7 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 					}
 				}
 			}
-			if decided == 0 {
-				t.Fatal("no two items share a code")
-			}
+			stopIf(t, decided == 0, "no two items share a code")
 			for _, k := range []int{1, 3, 70} {
 				q.K = k
 				if few, err := c.Search(ctx, q); err != nil || !slices.Equal(few.Hits, all.Hits[:k]) {
@@ -105,10 +103,7 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 						within++
 					}
 				}
-				if n, err := dbkit.CountWithin(c, q, 5); err != nil || n != within {
-					t.Errorf("%v: %d items within 5 with similarity %g, want %d, %v", order, n, least, within,
-						err)
-				}
+				gives(t, within, order, least)(dbkit.CountWithin(c, q, 5))
 				runs, err := c.SearchRadius(ctx, q, 5)
 				if err != nil || runs.Total() != within {
 					t.Fatal(err, runs.Total(), within)
@@ -157,9 +152,8 @@ func TestVectorsDecideWithinCodes(t *testing.T) {
 				if i == 0 || got.Hits[i-1].Distance != h.Distance || got.Hits[i-1].Score != h.Score {
 					continue
 				}
-				if last := got.Hits[i-1]; last.Similarity < h.Similarity {
-					t.Errorf("%+v comes before %+v", last, h)
-				}
+				last := got.Hits[i-1]
+				failIf(t, last.Similarity < h.Similarity, "%+v comes before %+v", last, h)
 			}
 		}
 		must(t, d.WaitForIndex(ctx))
@@ -189,13 +183,9 @@ func TestWhereThereIsNoSimilarity(t *testing.T) {
 		{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankNone},
 	} {
 		res, err := c.Search(ctx, q)
-		if err != nil || len(res.Hits) == 0 {
-			t.Fatal(err)
-		}
+		stopIf(t, err != nil || len(res.Hits) == 0, "%v", err)
 		for _, h := range res.Hits {
-			if !math.IsNaN(float64(h.Similarity)) {
-				t.Errorf("%+v", h)
-			}
+			failIf(t, !math.IsNaN(float64(h.Similarity)), "%+v", h)
 		}
 		q.MinSimilarity = .5
 		errorIs(t, errOf(c.Search(ctx, q)), db.ErrInvalid)
@@ -353,14 +343,10 @@ func TestInclude(t *testing.T) {
 		within := need(dbkit.Collect(runs.Hits(ctx)))(t)
 		must(t, runs.Close())
 		for _, hits := range [][]db.Hit{res.Hits, all[0].Hits, within} {
-			if len(hits) != 40 {
-				t.Fatalf("%d hits", len(hits))
-			}
+			stopIf(t, len(hits) != 40, "%d hits", len(hits))
 			for _, h := range hits {
 				if include == 0 {
-					if h.Item != nil {
-						t.Fatalf("%+v", h)
-					}
+					stopIf(t, h.Item != nil, "%+v", h)
 					continue
 				}
 				want := &db.Item{Key: h.Key}
@@ -376,9 +362,8 @@ func TestInclude(t *testing.T) {
 				if include&db.IncludeVectors != 0 {
 					want.Vectors = whole[h.Key].Vectors
 				}
-				if diff := cmp.Diff(want, h.Item); diff != "" {
-					t.Fatalf("include %b: %s", include, diff)
-				}
+				diff := cmp.Diff(want, h.Item)
+				stopIf(t, diff != "", "include %b: %s", include, diff)
 			}
 		}
 	}
@@ -430,9 +415,8 @@ func TestAutoOrder(t *testing.T) {
 			page = need(c.Search(ctx, q))(t)
 			got = append(got, page.Hits...)
 		}
-		if diff := cmp.Diff(want.Hits, got, cmpopts.EquateNaNs()); diff != "" {
-			t.Errorf("pages in the order %s: %s", from.order, diff)
-		}
+		diff := cmp.Diff(want.Hits, got, cmpopts.EquateNaNs())
+		failIf(t, diff != "", "pages in the order %s: %s", from.order, diff)
 	}
 	// The cursor of another order goes on in neither.
 	asymmetric := need(c.Search(ctx, db.Query{From: "text", Vector: vector, Rerank: db.RerankAsymmetric}))(t)
@@ -442,9 +426,8 @@ func TestAutoOrder(t *testing.T) {
 		"by a code": {Code: make([]byte, 2)}, "by a stored code": {Key: "k1"},
 		"by a vector of zeros": {From: "text", Vector: make([]float32, 5)},
 	} {
-		if got := orderOf(t, c, q); got != "projection" {
-			t.Errorf("%s: the order is %s", name, got)
-		}
+		got := orderOf(t, c, q)
+		failIf(t, got != "projection", "%s: the order is %s", name, got)
 	}
 }
 
@@ -467,13 +450,11 @@ func TestAutoOrderOfManyItems(t *testing.T) {
 	must(t, batch.Commit(ctx))
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 4}, Rows: 100})
 	q := db.Query{From: "image", Vector: []float32{1, 2, 3}}
-	if got := orderOf(t, c, q); got != withinCodes {
-		t.Errorf("40,000 items: %s", got)
-	}
+	got := orderOf(t, c, q)
+	failIf(t, got != withinCodes, "40,000 items: %s", got)
 	putAll(t, c, []*db.Item{item(40_000)})
-	if got := orderOf(t, c, q); got != "projection" {
-		t.Errorf("40,001 items: %s", got)
-	}
+	got = orderOf(t, c, q)
+	failIf(t, got != "projection", "40,001 items: %s", got)
 }
 
 // Loading what puts hits in order ends with any budget, stays within it, and does not begin again
@@ -517,9 +498,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 		wait := func(when string) int64 {
 			limited, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
-			if err := d.WaitForIndex(limited); err != nil {
-				t.Fatalf("budget %d, %s: %v", budget, when, err)
-			}
+			must(t, d.WaitForIndex(limited), "budget", budget, when)
 			return dbkit.MustStats(t, d).Collections[0].RerankBytes
 		}
 		if bytes := wait("after opening"); bytes > budget || bytes == 0 && budget > 64_000 {
@@ -534,9 +513,8 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 			t.Errorf("budget %d: %d bytes after writes", budget, bytes)
 		}
 		// What is given back is an eighth of the budget at a time, so that it comes in as seldom.
-		if again := loaded.Load() - before; again > 6*n {
-			t.Errorf("budget %d: %d items loaded while 600 were written", budget, again)
-		}
+		again := loaded.Load() - before
+		failIf(t, again > 6*n, "budget %d: %d items loaded while 600 were written", budget, again)
 		checkSpaces(t, d)
 		dbkit.MustClose(t, d)
 	}
@@ -591,9 +569,8 @@ func TestBudgetHoldsWhereRowsGetVectors(t *testing.T) {
 			need(c.Put(ctx, it))(t)
 		}
 		must(t, d.WaitForIndex(ctx))
-		if got := dbkit.MustStats(t, d).Collections[0].RerankBytes; got > budget {
-			t.Errorf("%d bytes of %d", got, budget)
-		}
+		got := dbkit.MustStats(t, d).Collections[0].RerankBytes
+		failIf(t, got > budget, "%d bytes of %d", got, budget)
 	}
 	checkSpaces(t, d)
 }

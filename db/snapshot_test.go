@@ -67,21 +67,13 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	need(c.Delete(ctx, "k1", "k2", "k3"))(t)
 	must(t, d.Compact(ctx))
 	for what, err := range uses(then) {
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		fine(t, err, what)
 	}
-	if n, err := dbkit.CountWithin(then, db.Query{Code: []byte{1, 2}}, 16); n != 40 || err != nil {
-		t.Errorf("%d items of 40, %v", n, err)
-	}
-	if n, err := dbkit.CountWithin(c, db.Query{Code: []byte{1, 2, 3}}, 24); n != 37 || err != nil {
-		t.Errorf("%d items of 37, %v", n, err)
-	}
+	gives(t, 40)(dbkit.CountWithin(then, db.Query{Code: []byte{1, 2}}, 16))
+	gives(t, 37)(dbkit.CountWithin(c, db.Query{Code: []byte{1, 2, 3}}, 24))
 	must(t, s.Close())
 	for what, err := range uses(then) {
-		if !errors.Is(err, db.ErrClosed) {
-			t.Errorf("%s of a closed snapshot: %v", what, err)
-		}
+		failIf(t, !errors.Is(err, db.ErrClosed), "%s of a closed snapshot: %v", what, err)
 	}
 	errorIs(t, errOf(s.Collection("main")), db.ErrClosed)
 	errorIs(t, s.Close(), db.ErrClosed)
@@ -120,14 +112,10 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 		_, err := dbkit.Collect(r.Hits(ctx))
 		for what, err := range map[string]error{"hits": err, "first": errOf(r.First(ctx, 1)),
 			"distances": errOf(r.Distances(ctx)), "close": r.Close()} {
-			if !errors.Is(err, db.ErrClosed) {
-				t.Errorf("runs %d, %s: %v", i, what, err)
-			}
+			failIf(t, !errors.Is(err, db.ErrClosed), "runs %d, %s: %v", i, what, err)
 		}
 		for _, err := range r.All(ctx) {
-			if !errors.Is(err, db.ErrClosed) {
-				t.Errorf("runs %d go on: %v", i, err)
-			}
+			failIf(t, !errors.Is(err, db.ErrClosed), "runs %d go on: %v", i, err)
 		}
 	}
 	for _, s := range snapshots {
@@ -166,14 +154,10 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 					}
 					rows := 0
 					for run, err := range runs.All(ctx) {
-						if err != nil {
-							t.Errorf("plan %v: %v", plan, err)
-						}
+						fine(t, err, "plan", plan)
 						rows += len(run.Rows)
 					}
-					if rows != len(want) {
-						t.Errorf("plan %v: %d rows, want %d", plan, rows, len(want))
-					}
+					failIf(t, rows != len(want), "plan %v: %d rows, want %d", plan, rows, len(want))
 				}
 			})
 		}
@@ -203,9 +187,7 @@ func TestCancelledSearches(t *testing.T) {
 			"search": errOf(c.Search(cctx, q)), "radius": errOf(c.SearchRadius(cctx, q, 3)),
 			"explain": explained,
 		} {
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("%s, plan %v: %v", what, plan, err)
-			}
+			failIf(t, !errors.Is(err, context.Canceled), "%s, plan %v: %v", what, plan, err)
 		}
 	}
 	_, err := dbkit.Collect(runs.Hits(cctx))
@@ -223,9 +205,7 @@ func TestClosedSnapshotsSayWhatIsClosed(t *testing.T) {
 	for _, err := range []error{
 		errOf(s.Collection("main")), s.Close(), errOf(runs.First(ctx, 1)), runs.Close(),
 	} {
-		if !errors.Is(err, db.ErrClosed) || strings.Contains(err.Error(), "database") {
-			t.Errorf("%v", err)
-		}
+		failIf(t, !errors.Is(err, db.ErrClosed) || strings.Contains(err.Error(), "database"), "%v", err)
 	}
 }
 

@@ -205,9 +205,7 @@ func (a *soakedArchive) close() {
 	fine(a.t, errOf(backup.Prune(ctx, a.store, backup.PruneOptions{Keep: 2})))
 	v := soundRepository(a.t, a.store)
 	for what, n := range a.made {
-		if n.Load() == 0 {
-			a.t.Errorf("there were no %s", what)
-		}
+		failIf(a.t, n.Load() == 0, "there were no %s", what)
 	}
 	a.t.Logf(
 		"%d transfers, %d backups, %d restored, %d checkpoints; %d backups are left, %d MiB, and %d objects that none needs", a.acked.Load(), a.made["backups"].Load(), a.made["restores"].Load(), a.made["checkpoints"].Load(), v.Backups, v.Bytes>>20, v.Unneeded)

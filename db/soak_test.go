@@ -42,9 +42,7 @@ func TestSoak(t *testing.T) {
 	dir := filepath.Join(root, "db")
 	d := dbkit.MustOpen(t, dir, &db.Options{UpdateItems: 300, CacheBytes: 16 << 20})
 	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	items := dbkit.ViewItems(2000, 21)
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i % 50}
@@ -168,9 +166,7 @@ func TestSoak(t *testing.T) {
 		return nil
 	})
 	into, err := d.CreateCollection(ctx, "imports", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	each("imports", 200*time.Millisecond,
 		func(r *rand.Rand) error { return importAgain(stopping, d, into, r) })
 	alterations := int64(0)

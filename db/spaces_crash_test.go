@@ -371,9 +371,8 @@ func (l *spacesLife) lead(t *testing.T,
 		begin(i, s.what)
 		err := s.do()
 		if l.d != nil && !errors.Is(err, db.ErrFailed) {
-			if ierr := l.inconsistency(); ierr != nil {
-				t.Fatal(s.what, ": ", ierr)
-			}
+			ierr := l.inconsistency()
+			stopIf(t, ierr != nil, "%v: %v", s.what, ierr)
 		}
 		if err != nil {
 			return states, fmt.Errorf("%s: %w", s.what, err)
@@ -493,9 +492,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 		if done == 10*learn.EncodeBlock { // in the second block
 			// one that was, and one that is not encoded yet
 			fine(t, l.put(items[done-2:done+2]))
-			if n, err := l.c.Delete(ctx, "k7", "k10300", "k16400"); n != 3 || err != nil {
-				t.Error(n, err)
-			}
+			gives(t, 3)(l.c.Delete(ctx, "k7", "k10300", "k16400"))
 		}
 	}
 	need(l.c.Train(ctx, opt))(t)
@@ -513,18 +510,13 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 			}
 		}
 		checkSpaces(t, d) // while it goes on
-		if err := complete(main); err != nil {
-			t.Fatalf("%s: %v", cr.what, err)
-		}
+		must(t, complete(main), cr.what)
 		checkSpaces(t, d)
-		if s, err := stateOf(d); err != nil || s.active != 1 || s.building != 0 {
-			t.Errorf("%s: %+v, %v", cr.what, s, err)
-		}
+		s, err := stateOf(d)
+		failIf(t, err != nil || s.active != 1 || s.building != 0, "%s: %+v, %v", cr.what, s, err)
 		dbkit.MustClose(t, d)
 	}
-	if len(c.crashes) == 0 {
-		t.Error("nothing has crashed")
-	}
+	failIf(t, len(c.crashes) == 0, "nothing has crashed")
 	t.Logf("%d crashes in %d changes, so many before rows: %v", len(c.crashes), c.changes, resumed)
 }
 
@@ -554,9 +546,7 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 				for _, a := range allowed {
 					ok = ok || errors.Is(err, a)
 				}
-				if !ok {
-					t.Errorf("%s %d: %v", name, i, err)
-				}
+				failIf(t, !ok, "%s %d: %v", name, i, err)
 			}
 		})
 	}

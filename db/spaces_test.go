@@ -95,38 +95,32 @@ func TestInSpace(t *testing.T) {
 		{1, one, first}, {2, inSpace(c, 2), second}, {0, inSpace(c, 0), second}, {0, inSpace(one, 0), second},
 		{1, inSpace(then, 1), first}, {2, inSpace(inSpace(then, 1), 2), second},
 	} {
-		if diff := cmp.Diff(c.want, look(c.c), memory); diff != "" {
-			t.Errorf("in space %d: %s", c.space, diff)
-		}
+		diff := cmp.Diff(c.want, look(c.c), memory)
+		failIf(t, diff != "", "in space %d: %s", c.space, diff)
 	}
 	// Cursors keep to their space.
 	next := q
 	next.After = first.Result.Next
 	errorIs(t, errOf(c.Search(ctx, next)), db.ErrInvalid)
-	if r, err := one.Search(ctx, next); err != nil || len(r.Hits) != 50 {
-		t.Errorf("a cursor of the space: %v", err)
-	}
+	r, err := one.Search(ctx, next)
+	failIf(t, err != nil || len(r.Hits) != 50, "a cursor of the space: %v", err)
 	// What is written through it is seen in all spaces, and what is activated shows.
 	need(one.Put(ctx, &db.Item{Key: "new", Labels: items[0].Labels}))(t)
 	for _, in := range []*db.Collection{c, one} {
-		if it, err := in.Get(ctx, "new"); err != nil || it.CodeFrom != "labels" {
-			t.Errorf("%+v, %v", it, err)
-		}
+		it, err := in.Get(ctx, "new")
+		failIf(t, err != nil || it.CodeFrom != "labels", "%+v, %v", it, err)
 	}
 	active := inSpace(c, 0)
 	must(t, c.Activate(ctx, 1))
-	if r, err := active.Search(ctx, q); err != nil || r.Space != 1 {
-		t.Errorf("in the active space: %+v, %v", r, err)
-	}
+	r, err = active.Search(ctx, q)
+	failIf(t, err != nil || r.Space != 1, "in the active space: %+v, %v", r, err)
 	// What is not there.
 	errorIs(t, errOf(c.InSpace(3, 0)), db.ErrNotFound,
 		`space 3 of collection "main", which has the spaces 1 (active), 2`)
 	two := inSpace(c, 2)
 	must(t, two.DropSpace(ctx, 2))
 	for what, err := range uses(two) {
-		if !errors.Is(err, db.ErrNotFound) {
-			t.Errorf("%s in a space that has been dropped: %v", what, err)
-		}
+		failIf(t, !errors.Is(err, db.ErrNotFound), "%s in a space that has been dropped: %v", what, err)
 	}
 	equal(t, second, look(inSpace(then, 2)), memory)
 }
@@ -154,9 +148,7 @@ func TestUpdateInSpace(t *testing.T) {
 		return all
 	}
 	u, err := one.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels, GrowLabels: true})
-	if err != nil || u.Space != 1 || u.Labelled != 41 || u.Recoded != 1 {
-		t.Errorf("%+v, %v", u, err)
-	}
+	failIf(t, err != nil || u.Space != 1 || u.Labelled != 41 || u.Recoded != 1, "%+v, %v", u, err)
 	if got := revisions(); got != [2]uint32{u.Revision, 1} || u.Revision == 1 {
 		t.Errorf("spaces at revisions %v after an update of space 1 to %d", got, u.Revision)
 	}
@@ -179,9 +171,7 @@ func TestUpdateInSpace(t *testing.T) {
 		t.Errorf("%+v, %v", u, err)
 	}
 	spaces, err := c.Spaces(ctx)
-	if err != nil || len(spaces) != 2 {
-		t.Fatal(spaces, err)
-	}
+	stopIf(t, err != nil || len(spaces) != 2, "%v, %v", spaces, err)
 	for _, s := range spaces {
 		var pinned []uint32
 		for _, r := range s.Revisions {
@@ -194,9 +184,7 @@ func TestUpdateInSpace(t *testing.T) {
 		}
 	}
 	r, err := one.RestoreRevision(ctx, 0, u.Revision-1) // space 2 has one of that number, too
-	if err != nil || r.Space != 1 || r.Revision != u.Revision+1 {
-		t.Errorf("%+v, %v", r, err)
-	}
+	failIf(t, err != nil || r.Space != 1 || r.Revision != u.Revision+1, "%+v, %v", r, err)
 	if got := revisions(); got != [2]uint32{u.Revision + 1, 2} {
 		t.Errorf("spaces at revisions %v after revision %d of space 1 was restored", got, u.Revision-1)
 	}
@@ -215,9 +203,7 @@ func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 			_, busy = c.InSpace(1, 0)
 		}
 	}}}))(t)
-	if !errors.Is(busy, db.ErrBusy) {
-		t.Errorf("while it is built: %v", busy)
-	}
+	failIf(t, !errors.Is(busy, db.ErrBusy), "while it is built: %v", busy)
 }
 
 func spacesOf(t testing.TB, c *db.Collection) []report.SpaceInfo {
@@ -258,18 +244,14 @@ func TestSpaces(t *testing.T) {
 				building = states(spacesOf(t, c))
 			}
 		}}})
-	if building != "1 building " {
-		t.Errorf("while it was being built: %s", building)
-	}
+	failIf(t, building != "1 building ", "while it was being built: %s", building)
 	before := need(d.Snapshot())(t)
 	defer before.Close()
 	then := need(before.Collection("main"))(t)
 	old := spacesOf(t, then)
 	second := need(c.Train(ctx, dbkit.TinyTraining(2)))(t)
 	all := spacesOf(t, c)
-	if states(all) != "1 active 2 standby " {
-		t.Fatalf("trained twice: %s", states(all))
-	}
+	stopIf(t, states(all) != "1 active 2 standby ", "trained twice: %s", states(all))
 	equal(t, old, all[:1])
 	s := statsOf(t, c)
 	labelled := 0
@@ -290,12 +272,8 @@ func TestSpaces(t *testing.T) {
 			pending++
 		}
 	}
-	if sp.Pending != pending {
-		t.Errorf("%d items have not been seen, of %d", sp.Pending, pending)
-	}
-	if all[1].Items != second.Items {
-		t.Errorf("%+v", all[1])
-	}
+	failIf(t, sp.Pending != pending, "%d items have not been seen, of %d", sp.Pending, pending)
+	failIf(t, all[1].Items != second.Items, "%+v", all[1])
 	must(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		for i, tr := range []*report.Training{first, second} {
 			sp := cv.SpaceNumber(uint32(i + 1)).Space
@@ -310,12 +288,9 @@ func TestSpaces(t *testing.T) {
 			// Encoding and commits come after the report is stored.
 			report := tr.Report
 			report.Seconds = all[i].Training.Seconds
-			if diff := cmp.Diff(&report, all[i].Training); diff != "" || report.Seconds["solve"] == 0 {
-				t.Errorf("space %d: %s", i+1, diff)
-			}
-			if len(all[i].Revisions) != 1 {
-				t.Fatalf("space %d: %+v", i+1, all[i].Revisions)
-			}
+			diff := cmp.Diff(&report, all[i].Training)
+			failIf(t, diff != "" || report.Seconds["solve"] == 0, "space %d: %s", i+1, diff)
+			stopIf(t, len(all[i].Revisions) != 1, "space %d: %+v", i+1, all[i].Revisions)
 			r := all[i].Revisions[0]
 			if r.Revision != 1 || r.Parent != 0 || r.Items != labelled || r.Labelled != labelled ||
 				r.Drift != nil || r.Bytes != all[i].ModelBytes || r.Checksum != all[i].Checksum ||
@@ -326,15 +301,12 @@ func TestSpaces(t *testing.T) {
 		return nil
 	}))
 	must(t, c.Activate(ctx, 2))
-	if got := states(spacesOf(t, c)); got != "1 standby previous 2 active " {
-		t.Errorf("activated: %s", got)
-	}
+	got := states(spacesOf(t, c))
+	failIf(t, got != "1 standby previous 2 active ", "activated: %s", got)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	must(t, c.DropSpace(ctx, 1))
 	all = spacesOf(t, c)
-	if states(all) != "2 standby previous 3 active " {
-		t.Errorf("dropped: %s", states(all))
-	}
+	failIf(t, states(all) != "2 standby previous 3 active ", "dropped: %s", states(all))
 	equal(t, old, spacesOf(t, then))
 	before.Close()
 	dbkit.MustClose(t, d)
@@ -353,9 +325,7 @@ func TestSpacesOfACodesOnlyCollection(t *testing.T) {
 	c := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 2}}})
 	all := spacesOf(t, c)
-	if len(all) != 1 {
-		t.Fatalf("%+v", all)
-	}
+	stopIf(t, len(all) != 1, "%+v", all)
 	want := report.SpaceInfo{
 		Space: 1, State: report.SpaceActive, Created: all[0].Created, Bits: 16, Revision: 1,
 		Items: 2, Codes: 1, Revisions: []report.RevisionInfo{},
@@ -407,9 +377,7 @@ func TestRevisionInfos(t *testing.T) {
 		must(t, kv.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync))
 	}
 	sum, err := record.Checksum(kv, codec.NumberKey(codec.KindModel, 77, 1), 0, record.ChunksOf(short))
-	if err != nil || sum != "11223344" {
-		t.Errorf("%s, %v", sum, err)
-	}
+	failIf(t, err != nil || sum != "11223344", "%s, %v", sum, err)
 	errorIs(t, errOf(record.Checksum(kv, codec.NumberKey(codec.KindModel, 78, 1), 0, record.ChunksOf(short))),
 		db.ErrCorrupt)
 	// Bytes that no descriptor tells of, and one that does not fit.
@@ -425,9 +393,8 @@ func TestRevisionInfos(t *testing.T) {
 		},
 	} {
 		must(t, db.Inside(c).Do(ctx, 0, change))
-		if _, err := spaces.ReadRevisions(kv, db.Inside(c).ID, 1); !errors.Is(err, db.ErrCorrupt) {
-			t.Errorf("%s: %v", what, err)
-		}
+		_, err := spaces.ReadRevisions(kv, db.Inside(c).ID, 1)
+		failIf(t, !errors.Is(err, db.ErrCorrupt), "%s: %v", what, err)
 	}
 }
 
@@ -487,9 +454,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 		close(learning)
 		<-dropped // and the first training has ended
 		fine(t, errOf(c.Put(ctx, &db.Item{Key: "k3", Vectors: items[4].Vectors, Labels: items[4].Labels})))
-		if n, err := c.Delete(ctx, "k5"); n != 1 || err != nil {
-			t.Error(n, err)
-		}
+		gives(t, 1)(c.Delete(ctx, "k5"))
 	})
 	second.Progress = func(string, int64, int64) { once() }
 	opt := dbkit.TinyTraining(1)
@@ -505,9 +470,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 		<-learning
 	}
 	_, err := c.Train(ctx, opt)
-	if !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("the space was dropped, and training says %v", err)
-	}
+	failIf(t, !errors.Is(err, db.ErrNotFound), "the space was dropped, and training says %v", err)
 	close(dropped)
 	must(t, <-first)
 	checkSpaces(t, d)
@@ -541,15 +504,11 @@ func TestVectorsThatAreFarTooLong(t *testing.T) {
 			if !tc.trained {
 				w.put(long)
 				u := dbkit.MustUpdate(t, w.c, db.UpdateOptions{})
-				if u.Items != 0 || u.Skipped != 1 || !strings.Contains(u.Reason, "left out") {
-					t.Errorf("%+v", u)
-				}
+				failIf(t, u.Items != 0 || u.Skipped != 1 || !strings.Contains(u.Reason, "left out"), "%+v", u)
 			}
 			checkSpaces(t, w.d)
 			w.reopen()
-			if n, err := w.c.Delete(ctx, "long"); n != 1 || err != nil {
-				t.Fatal(n, err)
-			}
+			gives(t, 1)(w.c.Delete(ctx, "long"))
 			for _, more := range [][]*db.Item{nil, items[40:]} {
 				w.put(more)
 				dbkit.MustUpdate(t, w.c, db.UpdateOptions{})
@@ -589,9 +548,7 @@ func firstVector(t *testing.T, x []float32) {
 		dbkit.MustUpdate(t, w.c, db.UpdateOptions{Teacher: teacher})
 		checkSpaces(t, w.d)
 	}
-	if n, err := w.c.Delete(ctx, items[4].Key); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
+	gives(t, 1)(w.c.Delete(ctx, items[4].Key))
 	w.put(items[7:])
 	dbkit.MustUpdate(t, w.c, db.UpdateOptions{})
 	checkSpaces(t, w.d)

@@ -59,9 +59,8 @@ func (w *twin) same(what string, f func(c *db.Collection) (any, error)) any {
 		return math.Abs(x-y) <= 1e-5*max(1, math.Abs(x)) || math.IsNaN(x) && math.IsNaN(y)
 	}
 	similar := func(x, y float32) bool { return close(float64(x), float64(y)) }
-	if diff := cmp.Diff(a, b, cmp.Comparer(close), cmp.Comparer(similar)); diff != "" {
-		w.t.Fatalf("%s: sparse and dense differ:\n%s", what, diff)
-	}
+	diff := cmp.Diff(a, b, cmp.Comparer(close), cmp.Comparer(similar))
+	stopIf(w.t, diff != "", "%s: sparse and dense differ:\n%s", what, diff)
 	return a
 }
 
@@ -207,9 +206,8 @@ func TestSparseIsDense(t *testing.T) {
 	// In the store a text takes what it holds.
 	it := items[20]
 	x := it.Sparse["text"]
-	if n := len(codec.AppendSparseFeatures(nil, x.Index, x.Value)); n > 7*len(x.Index) {
-		t.Errorf("%d words take %d bytes", len(x.Index), n)
-	}
+	n := len(codec.AppendSparseFeatures(nil, x.Index, x.Value))
+	failIf(t, n > 7*len(x.Index), "%d words take %d bytes", len(x.Index), n)
 }
 
 // TestSparseBulk: in a load that goes around the log.
@@ -236,9 +234,7 @@ func TestSparseBulk(t *testing.T) {
 		}
 		i++
 	}
-	if i != len(items) {
-		t.Errorf("%d items of %d", i, len(items))
-	}
+	failIf(t, i != len(items), "%d items of %d", i, len(items))
 }
 
 func TestSparseRefuses(t *testing.T) {
@@ -277,10 +273,8 @@ func TestSparseRefuses(t *testing.T) {
 	need(w.sparse.Put(ctx, &db.Item{Key: "k", Sparse: map[string]db.Sparse{"text": x}}))(t)
 	x.Index[1], x.Value[1] = 9, 9
 	it, err := w.sparse.Get(ctx, "k")
-	if err != nil || !slices.Equal(it.Sparse["text"].Index, []uint32{2}) ||
-		!slices.Equal(it.Sparse["text"].Value, []float32{5}) {
-		t.Errorf("%+v, %v", it, err)
-	}
+	failIf(t, err != nil || !slices.Equal(it.Sparse["text"].Index, []uint32{2}) ||
+		!slices.Equal(it.Sparse["text"].Value, []float32{5}), "%+v, %v", it, err)
 	for name, q := range map[string]db.Query{
 		"both forms": {From: "text", Vector: make([]float32, 1000), Sparse: &db.Sparse{}},
 		"NaN":        {From: "text", Sparse: &db.Sparse{[]uint32{1}, []float32{nan}}},
@@ -288,9 +282,8 @@ func TestSparseRefuses(t *testing.T) {
 	} {
 		need(w.sparse.Put(ctx, &db.Item{Key: "l", Labels: []string{"a"},
 			Sparse: map[string]db.Sparse{"text": {[]uint32{1}, []float32{1}}}}))(t)
-		if _, err := w.sparse.Search(ctx, q); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		_, err := w.sparse.Search(ctx, q)
+		failIf(t, err == nil, "%s: no error", name)
 	}
 	for name, e := range map[string]db.Evaluation{
 		"both forms": {Queries: map[string][][]float32{"text": {nil}},
@@ -298,9 +291,8 @@ func TestSparseRefuses(t *testing.T) {
 		"labels":   {Sparse: map[string][]db.Sparse{"text": {{}}}},
 		"modality": {Sparse: map[string][]db.Sparse{"sound": {{}}}, Labels: [][]string{{"a"}}},
 	} {
-		if _, err := w.sparse.Evaluate(ctx, e); !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := w.sparse.Evaluate(ctx, e)
+		failIf(t, !errors.Is(err, db.ErrInvalid), "%s: %v", name, err)
 	}
 }
 

@@ -38,9 +38,8 @@ func TestQueryDistances(t *testing.T) {
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 30}})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 30}})
-	if s := statsOf(t, c); s.QueryDistances != nil {
-		t.Errorf("before any search: %+v", s.QueryDistances)
-	}
+	s := statsOf(t, c)
+	failIf(t, s.QueryDistances != nil, "before any search: %+v", s.QueryDistances)
 	stored := dbkit.AllItems(t, c)
 	nearest := func(q db.Query) int {
 		code, _ := need2(c.EncodeQuery(ctx, q))(t)
@@ -75,9 +74,8 @@ func TestQueryDistances(t *testing.T) {
 	want := summaryOf(slices.Clone(distances))
 	check := func(what string) {
 		t.Helper()
-		if diff := cmp.Diff(want, statsOf(t, c).QueryDistances, nearly); diff != "" {
-			t.Errorf("%s: %s", what, diff)
-		}
+		diff := cmp.Diff(want, statsOf(t, c).QueryDistances, nearly)
+		failIf(t, diff != "", "%s: %s", what, diff)
 	}
 	check("after searches")
 	// What is no query of its own, finds nothing, or is of another space does not count.
@@ -100,9 +98,8 @@ func TestQueryDistances(t *testing.T) {
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
 	defer d.Close()
-	if s := statsOf(t, dbkit.MustCollection(t, d, "main")); s.QueryDistances != nil {
-		t.Errorf("reopened: %+v", s.QueryDistances)
-	}
+	s = statsOf(t, dbkit.MustCollection(t, d, "main"))
+	failIf(t, s.QueryDistances != nil, "reopened: %+v", s.QueryDistances)
 }
 
 // summaryOf sums up distances by sorting them.

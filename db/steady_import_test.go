@@ -92,9 +92,7 @@ func (w *steadyImporter) check(t *testing.T, label string, d *db.DB, least, most
 	for n := int64(1); n <= most[0]; n++ {
 		there, name := counts[fmt.Sprint(n)], fmt.Sprint("import ", n)
 		mark, err := d.Mark(name)
-		if err != nil && !errors.Is(err, db.ErrNotFound) {
-			t.Fatal(label, ": ", err)
-		}
+		stopIf(t, err != nil && !errors.Is(err, db.ErrNotFound), "%v: %v", label, err)
 		switch {
 		case mark == nil && there == steadyImportItems, mark == nil && there == 0 && n > least[0]:
 		case n <= least[0] || string(mark) != fmt.Sprint(there):
@@ -104,9 +102,7 @@ func (w *steadyImporter) check(t *testing.T, label string, d *db.DB, least, most
 		if mark == nil && there > 0 {
 			continue // it is done
 		}
-		if err := importSome(d, c, n, steadyImportItems); err != nil {
-			t.Fatal(label, ": ", err)
-		}
+		must(t, importSome(d, c, n, steadyImportItems), label)
 		if there := count()[fmt.Sprint(n)]; there != steadyImportItems {
 			t.Fatalf("%s: import %d has %d items in the end", label, n, there)
 		}

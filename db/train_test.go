@@ -49,16 +49,12 @@ func TestWritesDuringTraining(t *testing.T) {
 			swapped := *items[3+i]
 			swapped.Vectors, swapped.Labels = items[60].Vectors, nil
 			fine(t, errOf(c.Put(ctx, &swapped)))
-			if n, err := c.Delete(ctx, items[10+i].Key); n != 1 || err != nil {
-				t.Error(n, err)
-			}
+			gives(t, 1)(c.Delete(ctx, items[10+i].Key))
 			errorIs(t, errOf(c.Train(ctx, db.TrainOptions{})), db.ErrBusy)
 		})
 	}}})
 	got := dbkit.AllItems(t, c)
-	if len(got) != 198 {
-		t.Fatalf("%d items", len(got))
-	}
+	stopIf(t, len(got) != 198, "%d items", len(got))
 	for _, it := range got {
 		want, _ := need2(c.Encode(it))(t)
 		switch it.Key {
@@ -69,9 +65,7 @@ func TestWritesDuringTraining(t *testing.T) {
 		case items[10].Key, items[11].Key:
 			t.Errorf("item %s is back", it.Key)
 		default:
-			if it.CodeFrom != "labels" {
-				t.Errorf("item %s has its code from %q", it.Key, it.CodeFrom)
-			}
+			failIf(t, it.CodeFrom != "labels", "item %s has its code from %q", it.Key, it.CodeFrom)
 		}
 	}
 	checkCodesByLabel(t, got)
@@ -103,15 +97,11 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 		{Key: "strange", Labels: []string{"never trained"}},
 	})
 	first := dbkit.MustTrain(t, c, db.TrainOptions{Rows: 60})
-	if first.Space != 1 || first.TrainItems != 60 || first.Items != 61 {
-		t.Errorf("first training: %+v", first)
-	}
+	failIf(t, first.Space != 1 || first.TrainItems != 60 || first.Items != 61, "first training: %+v", first)
 	before := need(c.Search(ctx, db.Query{Key: "k1", From: "image"}))(t)
 	second := dbkit.MustTrain(t, c,
 		db.TrainOptions{Options: fit.Options{Bits: 128, Method: model.MethodJoint}})
-	if second.Space != 2 || second.Bits != 128 || second.Items != 62 {
-		t.Errorf("second training: %+v", second)
-	}
+	failIf(t, second.Space != 2 || second.Bits != 128 || second.Items != 62, "second training: %+v", second)
 	after := need(c.Search(ctx, db.Query{Key: "k1", From: "image"}))(t)
 	if before.Space != 1 || after.Space != 2 || after.Hits[0].Distance > 128 {
 		t.Errorf("searches in spaces %d and %d", before.Space, after.Space)
@@ -122,9 +112,8 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 			t.Errorf("item %s has a code of %d bytes", it.Key, len(it.Code))
 		}
 	}
-	if it, _ := c.Get(ctx, "empty"); it.Code != nil || it.CodeFrom != "" {
-		t.Errorf("an empty item has code %x from %q", it.Code, it.CodeFrom)
-	}
+	it, _ := c.Get(ctx, "empty")
+	failIf(t, it.Code != nil || it.CodeFrom != "", "an empty item has code %x from %q", it.Code, it.CodeFrom)
 	errorIs(t, errOf(c.Search(ctx, db.Query{Key: "empty"})), db.ErrInvalid)
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
@@ -150,14 +139,11 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 			}
 		}}})
 		cancel()
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled in phase %q: %v", phase, err)
-		}
+		failIf(t, !errors.Is(err, context.Canceled), "cancelled in phase %q: %v", phase, err)
 	}
 	dbkit.EqualItems(t, want, dbkit.AllItems(t, c))
-	if s, _ := c.Stats(); s.Space != first.Space {
-		t.Errorf("space %d", s.Space)
-	}
+	s, _ := c.Stats()
+	failIf(t, s.Space != first.Space, "space %d", s.Space)
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 }
 
@@ -215,9 +201,8 @@ func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 		Labels: [][]string{{"class0"}}}
 	errorIs(t, errOf(c.Evaluate(ctx, e)), db.ErrInvalid)
 	need(c.Put(ctx, far))(t)
-	if it, err := c.Get(ctx, far.Key); err != nil || it.Code != nil || it.CodeFrom != "" {
-		t.Errorf("%+v, %v", it, err)
-	}
+	it, err := c.Get(ctx, far.Key)
+	failIf(t, err != nil || it.Code != nil || it.CodeFrom != "", "%+v, %v", it, err)
 }
 
 func TestPanicInACallbackEndsTheTraining(t *testing.T) {
@@ -225,11 +210,7 @@ func TestPanicInACallbackEndsTheTraining(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(50, synth.Config{}))
 	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("the panic is the caller's own and has to come back")
-			}
-		}()
+		defer func() { failIf(t, recover() == nil, "the panic is the caller's own and has to come back") }()
 		c.Train(ctx, db.TrainOptions{Options: fit.Options{Progress: func(phase string, _, _ int64) {
 			if phase == "encode" {
 				panic("mine")
@@ -261,9 +242,7 @@ func TestTrainOptionsNameTheStages(t *testing.T) {
 	}
 	delete(named, "moments") // no map of these needs them
 	delete(heard, "moments")
-	if !maps.Equal(heard, named) {
-		t.Errorf("heard %v, the comment names %v", heard, named)
-	}
+	failIf(t, !maps.Equal(heard, named), "heard %v, the comment names %v", heard, named)
 }
 
 // A process that ended while it built a space is in nobody's way: the same training again
@@ -309,26 +288,20 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	})
 	errorIs(t, errOf(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: -8}})), db.ErrInvalid)
 	fine(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
-		if cv.Building() == nil {
-			t.Error("an impossible training has dropped what was left")
-		}
+		failIf(t, cv.Building() == nil, "an impossible training has dropped what was left")
 		return nil
 	}))
-	if tr := train(); tr.Space != 2 || !tr.Active || tr.Items != inSpace(t, c, 2).Codes.Coded {
-		t.Errorf("%+v", tr)
-	}
-	if ids := spaces(); len(ids) != 1 || ids[0] != 2 {
-		t.Errorf("spaces %v", ids)
-	}
+	tr := train()
+	failIf(t, tr.Space != 2 || !tr.Active || tr.Items != inSpace(t, c, 2).Codes.Coded, "%+v", tr)
+	ids := spaces()
+	failIf(t, len(ids) != 1 || ids[0] != 2, "spaces %v", ids)
 	leave(func(v *state.View, cv *state.CollectionView) (*learn.NewSpace, error) {
 		return db.Learning(db.Of(c)).Reinstall(ctx, v, cv, true)
 	})
-	if tr := train(); tr.Space != 4 || tr.Active {
-		t.Errorf("%+v", tr)
-	}
-	if ids := spaces(); len(ids) != 3 || inSpace(t, c, 3).Codes.Coded != inSpace(t, c, 2).Codes.Coded {
-		t.Errorf("spaces %v", ids)
-	}
+	tr = train()
+	failIf(t, tr.Space != 4 || tr.Active, "%+v", tr)
+	ids = spaces()
+	failIf(t, len(ids) != 3 || inSpace(t, c, 3).Codes.Coded != inSpace(t, c, 2).Codes.Coded, "spaces %v", ids)
 }
 
 // A training for which there is not enough memory says so, and leaves the collection as it
@@ -353,13 +326,10 @@ func TestTrainingWithoutMemory(t *testing.T) {
 		Map: map[string]model.MapKind{"text": model.MapLinear}}}
 	_, err := c.Train(ctx, opt)
 	var memory *fit.MemoryError
-	if !errors.As(err, &memory) || !errors.Is(err, db.ErrInvalid) || memory.Modality != "text" ||
-		memory.Needed <= 1<<30 {
-		t.Fatalf("%v", err)
-	}
-	if spaces := spacesOf(t, c); len(spaces) != 0 {
-		t.Errorf("%+v", spaces)
-	}
+	stopIf(t, !errors.As(err, &memory) || !errors.Is(err, db.ErrInvalid) || memory.Modality != "text" ||
+		memory.Needed <= 1<<30, "%v", err)
+	spaces := spacesOf(t, c)
+	failIf(t, len(spaces) != 0, "%+v", spaces)
 	opt.Map = nil // chosen
 	dbkit.MustTrain(t, c, opt)
 }
@@ -398,9 +368,7 @@ func TestMoreLabelsThanBits(t *testing.T) {
 	}
 	opt.LabelEmbedding = true
 	tr := dbkit.MustTrain(t, c, opt)
-	if tr.Embedding == nil || tr.Embedding.Dims != 16 || tr.Labels != 40 || tr.Items != 300 {
-		t.Errorf("%+v", tr)
-	}
+	failIf(t, tr.Embedding == nil || tr.Embedding.Dims != 16 || tr.Labels != 40 || tr.Items != 300, "%+v", tr)
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, dir, nil)
 	defer d.Close()
@@ -480,9 +448,7 @@ func TestHardCollections(t *testing.T) {
 			change(items)
 			putAll(t, c, items)
 			tr := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64}})
-			if tr.Items < 40 || tr.DistinctCodes < 2 {
-				t.Errorf("%+v", tr)
-			}
+			failIf(t, tr.Items < 40 || tr.DistinctCodes < 2, "%+v", tr)
 			fine(t, errOf(json.Marshal(tr)))
 			for _, it := range items[:10] {
 				if it.Vectors["image"] == nil {
@@ -490,9 +456,7 @@ func TestHardCollections(t *testing.T) {
 				}
 				r, err := c.Search(ctx, db.Query{From: "image", Vector: it.Vectors["image"], To: "image",
 					K: 3})
-				if err != nil || len(r.Hits) == 0 {
-					t.Fatalf("%v, %v", r, err)
-				}
+				stopIf(t, err != nil || len(r.Hits) == 0, "%v, %v", r, err)
 			}
 		})
 	}
@@ -509,9 +473,7 @@ func sharedSet(t testing.TB, set, part string) (vectors map[string][][]float32, 
 	vectors = map[string][][]float32{}
 	for _, m := range []string{"image", "text"} {
 		data, rows, cols, err := files.ReadAll(filepath.Join(dir, part+"_"+m+".npy"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i := range rows {
 			vectors[m] = append(vectors[m], data[i*cols:(i+1)*cols])
 		}

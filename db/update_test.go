@@ -115,9 +115,7 @@ func TestUpdateByLabels(t *testing.T) {
 		want := 40
 		if from == 200 {
 			want += 10 - 1
-			if u.Forgotten != 13 {
-				t.Errorf("%d items forgotten", u.Forgotten)
-			}
+			failIf(t, u.Forgotten != 13, "%d items forgotten", u.Forgotten)
 		}
 		if u.Revision != revision || !u.Revised || u.Labelled != want || u.Unlabelled != 0 {
 			t.Errorf("update %d: %+v", from, u)
@@ -125,21 +123,18 @@ func TestUpdateByLabels(t *testing.T) {
 		checkStatistics(t, c, 0)
 		crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
 	}
-	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Revised || u.Items != 0 || u.Revision != revision {
-		t.Errorf("an update of nothing: %+v", u)
-	}
+	u := dbkit.MustUpdate(t, c, db.UpdateOptions{})
+	failIf(t, u.Revised || u.Items != 0 || u.Revision != revision, "an update of nothing: %+v", u)
 	dbkit.MustClose(t, d)
 	for i, fs := range append(crashes, mem) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, MustExist: true})
 		c := dbkit.MustCollection(t, d, "main")
-		if s, err := c.Stats(); err != nil || s.Revision != min(uint32(i)+2, revision) {
-			t.Errorf("%+v, %v", s, err)
-		}
+		s, err := c.Stats()
+		failIf(t, err != nil || s.Revision != min(uint32(i)+2, revision), "%+v, %v", s, err)
 		checkStatistics(t, c, 0)
 		putAll(t, c, items[:1])
-		if u := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Items != 1 || u.Forgotten != 1 {
-			t.Errorf("after a crash: %+v", u)
-		}
+		u := dbkit.MustUpdate(t, c, db.UpdateOptions{})
+		failIf(t, u.Items != 1 || u.Forgotten != 1, "after a crash: %+v", u)
 		checkStatistics(t, c, 0)
 		dbkit.MustClose(t, d)
 	}
@@ -164,14 +159,10 @@ func TestWritesDuringAnUpdate(t *testing.T) {
 		putAll(t, c, []*db.Item{&changed, items[201]})
 		fine(t, errOf(c.Delete(ctx, "k20", "k160")))
 	}})
-	if u.Items != 100 || !written {
-		t.Fatalf("%+v", u)
-	}
+	stopIf(t, u.Items != 100 || !written, "%+v", u)
 	checkStatistics(t, c, 0)
 	u = dbkit.MustUpdate(t, c, db.UpdateOptions{})
-	if u.Revision != 3 || u.Items != 2 || u.Forgotten != 3 {
-		t.Errorf("%+v", u)
-	}
+	failIf(t, u.Revision != 3 || u.Items != 2 || u.Forgotten != 3, "%+v", u)
 	checkStatistics(t, c, 0)
 	dbkit.MustClose(t, d)
 }
@@ -193,23 +184,17 @@ func TestUpdateByProjections(t *testing.T) {
 		u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: teacher})
 		switch teacher {
 		case db.TeacherAuto:
-			if u.Reason == "" || u.Lead == "" || u.Revised != (u.Items > 0) || u.Items+u.Skipped != 300 ||
-				u.Refused != u.Skipped {
-				t.Errorf("%+v", u)
-			}
+			failIf(t, u.Reason == "" || u.Lead == "" || u.Revised != (u.Items > 0) || u.Items+
+				u.Skipped != 300 || u.Refused != u.Skipped, "%+v", u)
 		case db.TeacherLabels:
-			if u.Revised || u.Items > 0 || u.Skipped != 300 {
-				t.Errorf("%+v", u)
-			}
+			failIf(t, u.Revised || u.Items > 0 || u.Skipped != 300, "%+v", u)
 		default:
 			if !u.Revised || u.Unlabelled == 0 || u.Labelled != 0 || u.Unlabelled+u.Skipped != 300 {
 				t.Errorf("%+v", u)
 			}
 		}
 		for i, it := range dbkit.AllItems(t, c) {
-			if !slices.Equal(it.Code, before[i].Code) {
-				t.Fatalf("%v: item %s has another code", teacher, it.Key)
-			}
+			stopIf(t, !slices.Equal(it.Code, before[i].Code), "%v: item %s has another code", teacher, it.Key)
 		}
 		checkStatistics(t, c, 0)
 		if again := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Revised &&
@@ -271,9 +256,7 @@ func TestGrowLabels(t *testing.T) {
 				codes[string(it.Code)] = true
 			}
 		}
-		if len(codes) != 1 {
-			t.Errorf("%d codes of one label set", len(codes))
-		}
+		failIf(t, len(codes) != 1, "%d codes of one label set", len(codes))
 		checkStatistics(t, c, 0)
 	}
 	check(c)
@@ -294,9 +277,7 @@ func TestGrowLabels(t *testing.T) {
 		putAll(t, c, []*db.Item{&it})
 	}
 	u = dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
-	if len(u.Grown) != 10 || len(u.NoDirection) != 2 || u.Recoded != 10 {
-		t.Errorf("%+v", u)
-	}
+	failIf(t, len(u.Grown) != 10 || len(u.NoDirection) != 2 || u.Recoded != 10, "%+v", u)
 	checkStatistics(t, c, 0)
 }
 
@@ -322,9 +303,7 @@ func TestUpdateWithNothingThatHasTaught(t *testing.T) {
 	}
 	putAll(t, c, []*db.Item{{Key: "grows", Labels: []string{"grown"}}})
 	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true, Teacher: db.TeacherLabels})
-	if u.Forgotten != 60 || u.Items != 0 || !u.Revised || len(u.Grown) != 1 {
-		t.Fatalf("%+v", u)
-	}
+	stopIf(t, u.Forgotten != 60 || u.Items != 0 || !u.Revised || len(u.Grown) != 1, "%+v", u)
 	putAll(t, c, items[90:])
 	for i, it := range items[60:] {
 		got := need(c.Get(ctx, it.Key))(t)
@@ -333,9 +312,7 @@ func TestUpdateWithNothingThatHasTaught(t *testing.T) {
 		}
 	}
 	u = dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
-	if u.Unlabelled != 60 {
-		t.Errorf("%+v", u)
-	}
+	failIf(t, u.Unlabelled != 60, "%+v", u)
 	checkStatistics(t, c, 0)
 	hits, err := c.Search(ctx, db.Query{From: "image", Vector: items[70].Vectors["image"], To: "text", K: 60})
 	if err != nil || len(hits.Hits) != 60 {
@@ -356,9 +333,8 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 	for i := range 12 {
 		w.put(items[100+20*i : 120+20*i])
 		u := dbkit.MustUpdate(t, w.c, db.UpdateOptions{})
-		if err := w.c.PinRevision(ctx, 0, 3, true); i >= 1 && err != nil {
-			t.Fatal(err)
-		}
+		err := w.c.PinRevision(ctx, 0, 3, true)
+		stopIf(t, i >= 1 && err != nil, "%v", err)
 		_, z := need2(w.c.EncodeQuery(ctx, probe))(t)
 		projection[u.Revision] = z
 	}
@@ -375,9 +351,8 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 	}
 	want := []uint32{3, 6, 7, 8, 9, 10, 11, 12, 13}
 	for range 2 {
-		if got := kept(); !slices.Equal(got, want) {
-			t.Errorf("revisions %v are kept, want %v", got, want)
-		}
+		got := kept()
+		failIf(t, !slices.Equal(got, want), "revisions %v are kept, want %v", got, want)
 		w.reopen()
 	}
 	errorIs(t, errOf(w.c.RestoreRevision(ctx, 0, 5)), db.ErrNotFound)
@@ -396,9 +371,8 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		checkStatistics(t, w.c, 0)
 	}
 	w.put(items[340:380])
-	if u := dbkit.MustUpdate(t, w.c, db.UpdateOptions{}); u.Items != 40 {
-		t.Errorf("%+v", u)
-	}
+	u := dbkit.MustUpdate(t, w.c, db.UpdateOptions{})
+	failIf(t, u.Items != 40, "%+v", u)
 	checkStatistics(t, w.c, 0)
 }
 
@@ -452,9 +426,7 @@ func TestUpdateAfterRestoring(t *testing.T) {
 			return err
 		}
 		for j := range z {
-			if math.Abs(z[j]-w[j]) > 1e-6 {
-				t.Errorf("bit %d: %g, the statistics say %g", j, z[j], w[j])
-			}
+			failIf(t, math.Abs(z[j]-w[j]) > 1e-6, "bit %d: %g, the statistics say %g", j, z[j], w[j])
 		}
 		return nil
 	}))
@@ -479,9 +451,7 @@ func TestUpdateOfMany(t *testing.T) {
 		}
 	}
 	putAll(t, c, items[1000:])
-	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels}); u.Labelled != want ||
-		u.Skipped != len(items)-1000-want {
-		t.Errorf("%+v, want %d with labels", u, want)
-	}
+	u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
+	failIf(t, u.Labelled != want || u.Skipped != len(items)-1000-want, "%+v, want %d with labels", u, want)
 	checkStatistics(t, c, 0)
 }

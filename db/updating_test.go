@@ -35,9 +35,7 @@ func activeSpace(t testing.TB, c *db.Collection) report.SpaceInfo {
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in five minutes not: %s", what)
-		}
+		stopIf(t, time.Now().After(end), "in five minutes not: %s", what)
 	}
 }
 
@@ -89,14 +87,12 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 		}))
 		return n
 	}
-	if n := written(); n != 100 {
-		t.Errorf("%d items were written", n)
-	}
+	n := written()
+	failIf(t, n != 100, "%d items were written", n)
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
 	putAll(t, other, items[200:])
-	if n := written(); n != 0 {
-		t.Errorf("%d items wait for an update that has looked at them", n)
-	}
+	n = written()
+	failIf(t, n != 0, "%d items wait for an update that has looked at them", n)
 }
 
 // Items that lack the modality that teaches wait for another teacher.
@@ -111,13 +107,10 @@ func TestItemsThatOneTeacherSkips(t *testing.T) {
 		delete(it.Vectors, []string{"image", "text"}[i%2])
 	}
 	putAll(t, c, items[200:])
-	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherModality}); u.Unlabelled != 100 ||
-		u.Skipped != 100 {
-		t.Errorf("%+v", u)
-	}
-	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf}); u.Unlabelled != 100 {
-		t.Errorf("%+v", u)
-	}
+	u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherModality})
+	failIf(t, u.Unlabelled != 100 || u.Skipped != 100, "%+v", u)
+	u = dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
+	failIf(t, u.Unlabelled != 100, "%+v", u)
 	checkStatistics(t, c, 0)
 }
 
@@ -159,22 +152,16 @@ func TestReindexEndsWhileItemsCome(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	n := 0
 	r, err := c.Reindex(ctx, db.ReindexOptions{Rate: 200, Progress: func(_ string, done, total int64) {
-		if total != 60 || done > total {
-			t.Errorf("%d of %d", done, total)
-		}
+		failIf(t, total != 60 || done > total, "%d of %d", done, total)
 		if n < 1000 { // more come in a block than there are in one
 			putMany(t, c, items, n, 40)
 			n += 40
 		}
 	}})
-	if err != nil || r.Items != 60+n || n > 400 {
-		t.Errorf("%+v, %v, after %d more items", r, err, n)
-	}
+	failIf(t, err != nil || r.Items != 60+n || n > 400, "%+v, %v, after %d more items", r, err, n)
 	in := need(c.InSpace(r.Space, 0))(t)
 	for _, it := range dbkit.AllItems(t, in) {
-		if it.Code == nil {
-			t.Errorf("item %s has no code", it.Key)
-		}
+		failIf(t, it.Code == nil, "item %s has no code", it.Key)
 	}
 }
 
@@ -207,10 +194,9 @@ func TestGrowingManyLabels(t *testing.T) {
 	cancel()
 	errorIs(t, errOf(c.Update(gone, db.UpdateOptions{GrowLabels: true})), context.Canceled)
 	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
-	if len(u.Grown) != 12 || len(u.NoDirection) != 488 || u.Recoded != 12 {
-		t.Errorf("%d labels have grown, %d have not, %d items have another code", len(u.Grown),
-			len(u.NoDirection), u.Recoded)
-	}
+	failIf(t, len(u.Grown) != 12 || len(u.NoDirection) != 488 || u.Recoded != 12,
+		"%d labels have grown, %d have not, %d items have another code", len(u.Grown), len(u.NoDirection),
+		u.Recoded)
 }
 
 // Items like those of the training have next to no drift. Where the vectors come from another source, the
@@ -226,14 +212,11 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 		t.Helper()
 		putAll(t, c, items)
 		u, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})
-		if err != nil || u.Items != len(items) {
-			t.Fatalf("%+v, %v", u, err)
-		}
+		stopIf(t, err != nil || u.Items != len(items), "%+v, %v", u, err)
 		return u.Drift
 	}
-	if drift, err := c.Drift(ctx); drift != nil || err != nil || drift.TrainAgain() {
-		t.Errorf("before an update: %v, %v", drift, err)
-	}
+	drift, err := c.Drift(ctx)
+	failIf(t, drift != nil || err != nil || drift.TrainAgain(), "before an update: %v, %v", drift, err)
 	same := update(items[200:])
 	if len(same) != 2 || same["image"] > .05 || same["text"] > .05 || same.TrainAgain() {
 		t.Errorf("of items like those of the training: %v", same)
@@ -246,12 +229,10 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 		}
 		return some[from:]
 	}
-	if few := update(strange(0, 15)); few != nil {
-		t.Errorf("of 15 items: %v", few)
-	}
-	if got, err := c.Drift(ctx); err != nil || !cmp.Equal(got, same) {
-		t.Errorf("after an update of few items: %v, %v", got, err)
-	}
+	few := update(strange(0, 15))
+	failIf(t, few != nil, "of 15 items: %v", few)
+	got, err := c.Drift(ctx)
+	failIf(t, err != nil || !cmp.Equal(got, same), "after an update of few items: %v, %v", got, err)
 	other := update(strange(15, 75))
 	if len(other) != 2 || other["image"] < .4 || other["text"] < .4 || !other.TrainAgain() {
 		t.Errorf("of other items: %v", other)
@@ -267,9 +248,8 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 		for _, r := range spacesOf(t, c)[0].Revisions {
 			all = append(all, r.Drift)
 		}
-		if diff := cmp.Diff([]report.Drift{nil, same, nil, other}, all); diff != "" {
-			t.Errorf("%s: %s", what, diff)
-		}
+		diff := cmp.Diff([]report.Drift{nil, same, nil, other}, all)
+		failIf(t, diff != "", "%s: %s", what, diff)
 	}
 	check("updated")
 	dbkit.MustClose(t, d)
@@ -278,9 +258,8 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	c = dbkit.MustCollection(t, d, "main")
 	check("reopened")
 	need(c.Reindex(ctx, db.ReindexOptions{Activate: true}))(t)
-	if again := update(strange(75, 135)); len(again) != 2 || !again.TrainAgain() {
-		t.Errorf("in a space that goes on: %v", again)
-	}
+	again := update(strange(75, 135))
+	failIf(t, len(again) != 2 || !again.TrainAgain(), "in a space that goes on: %v", again)
 }
 
 // A label that has grown in this very update says nothing of drift: nothing has taught what it means.
@@ -295,9 +274,7 @@ func TestDriftOfLabelsThatGrow(t *testing.T) {
 	}
 	putAll(t, c, items[200:])
 	u, err := c.Update(ctx, db.UpdateOptions{GrowLabels: true})
-	if err != nil || len(u.Grown) != 1 || len(u.Drift) != 2 || u.Drift.TrainAgain() {
-		t.Errorf("%+v, %v", u, err)
-	}
+	failIf(t, err != nil || len(u.Grown) != 1 || len(u.Drift) != 2 || u.Drift.TrainAgain(), "%+v, %v", u, err)
 }
 
 // Given codes have no model to be far from.
@@ -305,9 +282,8 @@ func TestDriftOfGivenCodes(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
 	c := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 8}))(t)
-	if drift, err := c.Drift(ctx); drift != nil || err == nil {
-		t.Errorf("%v, %v", drift, err)
-	}
+	drift, err := c.Drift(ctx)
+	failIf(t, drift != nil || err == nil, "%v, %v", drift, err)
 }
 
 // With two hundred labelled items there are enough both to judge by and to leave in the

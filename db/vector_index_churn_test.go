@@ -504,9 +504,7 @@ func TestItemsThatComeMeanwhileWait(t *testing.T) {
 			h.put(100, h.cluster("meanwhile", h.place(1), .1))
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all, err := h.c.VectorIndexes()
 	if err != nil || len(all) != 1 || all[0].Unknown != 100 || all[0].Entries != 18000 {
 		t.Errorf("of 18,000 items and 100 that came meanwhile: %+v, %v", all, err)

@@ -92,13 +92,9 @@ func TestAnIndexOfAnotherMetric(t *testing.T) {
 	d, c := indexed(t, vfs.NewMem(), items)
 	defer dbkit.MustClose(t, d)
 	q := db.Query{From: "e", Vector: items[7].Vectors["e"]}
-	if !answer(t, c, q).Approximate {
-		t.Fatal("the index is not used")
-	}
+	stopIf(t, !answer(t, c, q).Approximate, "the index is not used")
 	mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"e": db.L2}})
-	if answer(t, c, q).Approximate {
-		t.Error("an index for cosines is used for l2")
-	}
+	failIf(t, answer(t, c, q).Approximate, "an index for cosines is used for l2")
 }
 
 // Where half of the vectors have come, changed or gone, and no process that writes has made the index anew
@@ -156,9 +152,8 @@ func TestLooseVectorsOfManyProcesses(t *testing.T) {
 		c = dbkit.MustCollection(t, d, "main")
 	}
 	defer dbkit.MustClose(t, d)
-	if all, err := c.VectorIndexes(); err != nil || len(all) != 1 || all[0].Index != 1 {
-		t.Errorf("the index was made anew: %v, %v", all, err)
-	}
+	all, err := c.VectorIndexes()
+	failIf(t, err != nil || len(all) != 1 || all[0].Index != 1, "the index was made anew: %v, %v", all, err)
 }
 
 // Vectors that fit no cell are counted as loose until they go.
@@ -175,18 +170,14 @@ func TestLooseVectorsThatGo(t *testing.T) {
 	need(db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)))(t)
 	loose := func() int {
 		all, err := c.VectorIndexes()
-		if err != nil || len(all) != 1 {
-			t.Fatal(all, err)
-		}
+		stopIf(t, err != nil || len(all) != 1, "%v, %v", all, err)
 		return all[0].Loose
 	}
-	if n := loose(); n != len(odd) {
-		t.Errorf("%d vectors of another kind have come, %d are loose", len(odd), n)
-	}
+	n := loose()
+	failIf(t, n != len(odd), "%d vectors of another kind have come, %d are loose", len(odd), n)
 	need(c.Delete(ctx, keys...))(t)
-	if n := loose(); n != 0 {
-		t.Errorf("they have gone, and %d are loose", n)
-	}
+	n = loose()
+	failIf(t, n != 0, "they have gone, and %d are loose", n)
 }
 
 // A database that is opened again knows how much its cells had taken on when their promises were found:
@@ -243,9 +234,7 @@ func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 	_, err := c.IndexVectors(ctx, db.IndexOptions{})
 	close(stop)
 	wg.Wait()
-	if err != nil {
-		t.Error(err)
-	}
+	fine(t, err)
 	dbkit.CheckSound(t, d, "made")
 }
 
@@ -271,9 +260,7 @@ func TestPagesOfAnIndexEndAtTheEnd(t *testing.T) {
 			for {
 				r := answer(t, c, q)
 				for _, h := range r.Hits {
-					if seen[h.Key] {
-						t.Fatalf("%q comes twice", h.Key)
-					}
+					stopIf(t, seen[h.Key], "%q comes twice", h.Key)
 					seen[h.Key] = true
 				}
 				if q.After = r.Next; r.Next == "" {
@@ -307,9 +294,8 @@ func TestAnIndexIsDroppedWhileItIsLoaded(t *testing.T) {
 			wg.Go(func() {
 				begun <- struct{}{}
 				defer func() {
-					if p := recover(); p != nil {
-						t.Errorf("panic: %v", p)
-					}
+					p := recover()
+					failIf(t, p != nil, "panic: %v", p)
 				}()
 				if _, err := c.Search(ctx, db.Query{From: "e", Vector: x}); err != nil {
 					t.Log(err)
@@ -405,9 +391,7 @@ func TestAnIndexWithOneLargeVector(t *testing.T) {
 		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 		c = dbkit.MustCollection(t, d, "main")
 		for _, x := range [][]float32{x, long} {
-			if _, err := c.Search(ctx, db.Query{From: "e", Vector: x, K: 20}); err != nil {
-				t.Errorf("%s: opened again: %v", metric, err)
-			}
+			fine(t, errOf(c.Search(ctx, db.Query{From: "e", Vector: x, K: 20})), metric, "opened again")
 		}
 		dbkit.MustClose(t, d)
 	}
@@ -527,10 +511,8 @@ func TestDamagedIndexIsTold(t *testing.T) {
 	c := dbkit.MustCollection(t, d, "main")
 	q := db.Query{From: "e", Vector: items[5].Vectors["e"], K: 10}
 	explain, found, err := c.Explain(ctx, q, -1)
-	if err != nil || found.Approximate || len(found.Hits) != 10 || explain.Plan != "vectors" ||
-		!slices.Equal(explain.DamagedIndexes, []string{"e"}) {
-		t.Errorf("%+v, %v, %v", explain, found, err)
-	}
+	failIf(t, err != nil || found.Approximate || len(found.Hits) != 10 || explain.Plan != "vectors" ||
+		!slices.Equal(explain.DamagedIndexes, []string{"e"}), "%+v, %v, %v", explain, found, err)
 	if s, err := c.Stats(); err != nil || !strings.Contains(s.VectorIndexes[0].Damage, "corruption found") {
 		t.Errorf("%+v, %v", s.VectorIndexes, err)
 	}

@@ -73,9 +73,7 @@ func indexedBy(t testing.TB, fs vfs.FS, items []*db.Item, metric db.Metric) (*db
 func answer(t testing.TB, c *db.Collection, q db.Query) *db.Result {
 	t.Helper()
 	r, err := c.Search(ctx, q)
-	if err != nil {
-		t.Fatalf("%+v: %v", q, err)
-	}
+	must(t, err, q)
 	return r
 }
 
@@ -106,9 +104,7 @@ func TestAnswersByAnIndex(t *testing.T) {
 					}
 					q := db.Query{From: "e", Vector: x, K: k, Where: where, Recall: 1}
 					exact := answer(t, c, q)
-					if exact.Approximate {
-						t.Fatal("recall 1 is approximate")
-					}
+					stopIf(t, exact.Approximate, "recall 1 is approximate")
 					wanted += len(exact.Hits)
 					for i, recall := range recalls {
 						q.Recall = recall
@@ -143,20 +139,15 @@ func checkHits(t testing.TB, hits []db.Hit, x []float32, items map[string]*db.It
 	t.Helper()
 	for i, h := range hits {
 		it := items[h.Key]
-		if it == nil || it.Vectors["e"] == nil {
-			t.Fatalf("%q is a hit, and has no vector", h.Key)
-		}
-		if _, want := plainMetric(metric, x, it.Vectors["e"]); h.Similarity != want {
-			t.Fatalf("%q has similarity %v, it is %v", h.Key, h.Similarity, want)
-		}
+		stopIf(t, it == nil || it.Vectors["e"] == nil, "%q is a hit, and has no vector", h.Key)
+		_, want := plainMetric(metric, x, it.Vectors["e"])
+		stopIf(t, h.Similarity != want, "%q has similarity %v, it is %v", h.Key, h.Similarity, want)
 		year := it.Fields["year"].(int64)
 		if where == "year < 2050" && year >= 2050 || where == "year = 2007" && year != 2007 {
 			t.Fatalf("%q is of %d, %s", h.Key, year, where)
 		}
-		if i > 0 && (h.Similarity > hits[i-1].Similarity ||
-			h.Similarity == hits[i-1].Similarity && h.Row <= hits[i-1].Row && metric != db.L2) {
-			t.Fatalf("hit %d comes behind %d", i, i-1)
-		}
+		stopIf(t, i > 0 && (h.Similarity > hits[i-1].Similarity || h.Similarity == hits[i-1].Similarity &&
+			h.Row <= hits[i-1].Row && metric != db.L2), "hit %d comes behind %d", i, i-1)
 	}
 }
 
@@ -195,9 +186,8 @@ func TestAnswersByAnIndexDoNotDependOnMemory(t *testing.T) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget})
 		c := dbkit.MustCollection(t, d, "main")
 		for range 2 {
-			if got := all(c); !slices.Equal(got, want) {
-				t.Errorf("budget %d: other answers", budget)
-			}
+			got := all(c)
+			failIf(t, !slices.Equal(got, want), "budget %d: other answers", budget)
 			must(t, d.WaitForIndex(ctx))
 		}
 		dbkit.MustClose(t, d)
@@ -234,9 +224,7 @@ func TestPagesOfAnIndex(t *testing.T) {
 		exact := answer(t, c, db.Query{From: "e", Vector: x, K: 70, Recall: 1}).Hits
 		found, wanted = found+shared(exact, hits), wanted+len(exact)
 	}
-	if found < wanted*96/100 {
-		t.Errorf("pages have %d of the %d nearest", found, wanted)
-	}
+	failIf(t, found < wanted*96/100, "pages have %d of the %d nearest", found, wanted)
 }
 
 // What is written is found at once, under what it is now, whether the index knows of it yet or not;
@@ -331,9 +319,7 @@ func TestWritesBesideAnIndex(t *testing.T) {
 		check(it)
 	}
 	dbkit.CheckSound(t, d, "opened again")
-	if lost > asked/50 {
-		t.Errorf("%d of %d were not found by their own vectors", lost, asked)
-	}
+	failIf(t, lost > asked/50, "%d of %d were not found by their own vectors", lost, asked)
 }
 
 // An index that was made of few items follows when many come, and when most go: it is made anew, and
@@ -345,14 +331,11 @@ func TestIndexesFollowTheItems(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	index := func() report.VectorIndex {
 		all, err := c.VectorIndexes()
-		if err != nil || len(all) == 0 {
-			t.Fatal(all, err)
-		}
+		stopIf(t, err != nil || len(all) == 0, "%v, %v", all, err)
 		return all[0] // behind it may be the one that is being made anew
 	}
-	if n := index().Cells; n > 60 {
-		t.Fatalf("%d cells of 400 items", n)
-	}
+	n := index().Cells
+	stopIf(t, n > 60, "%d cells of 400 items", n)
 	items := embedded(t, 1000, 6000, 48)
 	byKey := map[string]*db.Item{}
 	for _, it := range append(items, embedded(t, 0, 400, 48)...) {
@@ -386,9 +369,8 @@ func TestIndexesFollowTheItems(t *testing.T) {
 	}
 	eventually(t, "there are more cells",
 		func() bool { x := index(); return x.Unknown-x.Loose < 512 && x.Cells > 80 && 2*x.Of > x.Entries })
-	if got := recall(); got < .87 {
-		t.Errorf("recall %v, of .9", got)
-	}
+	got := recall()
+	failIf(t, got < .87, "recall %v, of .9", got)
 	t.Logf("%d cells", index().Cells)
 	dbkit.CheckSound(t, d, "made anew")
 	before := index().Cells
@@ -402,9 +384,8 @@ func TestIndexesFollowTheItems(t *testing.T) {
 		x := index()
 		return x.Unknown-x.Loose < 512 && x.Cells < before && x.Of-x.Entries < x.Of/4+2*512 // else it is due
 	})
-	if got := recall(); got < .87 {
-		t.Errorf("recall %v, of .9", got)
-	}
+	got = recall()
+	failIf(t, got < .87, "recall %v, of .9", got)
 	dbkit.CheckSound(t, d, "most are gone")
 }
 
@@ -456,13 +437,9 @@ func TestIndexesOfOddVectors(t *testing.T) {
 		_, err = c.IndexVectors(ctx, db.IndexOptions{Modality: "e", Recall: 1.5})
 		errorIs(t, err, db.ErrInvalid, "recall 1.5")
 		for range 2 { // the second replaces the first
-			if _, err := c.IndexVectors(ctx, db.IndexOptions{Modality: "e"}); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			must(t, errOf(c.IndexVectors(ctx, db.IndexOptions{Modality: "e"})), name)
 			r := answer(t, c, db.Query{From: "e", Vector: []float32{1, 2, 3}, K: 500})
-			if len(r.Hits) != len(items) {
-				t.Errorf("%s: %d hits of %d", name, len(r.Hits), len(items))
-			}
+			failIf(t, len(r.Hits) != len(items), "%s: %d hits of %d", name, len(r.Hits), len(items))
 			dbkit.CheckSound(t, d, name)
 		}
 		if all, err := c.VectorIndexes(); err != nil || len(all) != 1 || all[0].Index != 2 {
@@ -495,9 +472,7 @@ func TestIndexesThatAreNotCompleted(t *testing.T) {
 			cancel()
 		}
 	}})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
+	stopIf(t, !errors.Is(err, context.Canceled), "%v", err)
 	if all, err := c.VectorIndexes(); err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -752,9 +727,8 @@ func TestFiltersFollowWrites(t *testing.T) {
 		t.Helper()
 		for range 2 { // the second finds the rows of the first
 			r := need(c.Search(ctx, db.Query{From: "e", Vector: x, K: 10, Where: where, Args: args}))(t)
-			if got := keysOf(r.Hits); !slices.Equal(got, want) {
-				t.Errorf("%s %v: %v, want %v", where, args, got, want)
-			}
+			got := keysOf(r.Hits)
+			failIf(t, !slices.Equal(got, want), "%s %v: %v, want %v", where, args, got, want)
 		}
 	}
 	put("a", 2000, "red")
@@ -772,9 +746,7 @@ func TestFiltersFollowWrites(t *testing.T) {
 	check("label = 'red'", nil, "c")
 	check("year IN (?)", []any{[]int{2000, 2001}}, "b", "c")
 	r, err := c.Search(ctx, db.Query{From: "e", Key: "c", K: 10, Where: "label = 'red'", ExcludeSelf: true})
-	if err != nil || len(r.Hits) != 0 {
-		t.Errorf("without itself: %v, %v", r, err)
-	}
+	failIf(t, err != nil || len(r.Hits) != 0, "without itself: %v, %v", r, err)
 	check("label = 'red'", nil, "c")
 }
 

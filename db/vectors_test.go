@@ -87,9 +87,8 @@ func TestUntrainedMistakes(t *testing.T) {
 	c := need(d.CreateCollection(ctx, "main", vectorSchema))(t)
 	x := make([]float32, 48)
 	x[3] = 1
-	if res, err := c.Search(ctx, db.Query{From: "e", Vector: x}); err != nil || len(res.Hits) != 0 {
-		t.Errorf("without items: %v, %v", res, err)
-	}
+	res, err := c.Search(ctx, db.Query{From: "e", Vector: x})
+	failIf(t, err != nil || len(res.Hits) != 0, "without items: %v, %v", res, err)
 	putAll(t, c, vectorItems(40, 48))
 	for _, of := range []struct {
 		q    db.Query
@@ -107,9 +106,8 @@ func TestUntrainedMistakes(t *testing.T) {
 		{db.Query{From: "e", Vector: x, MinSimilarity: 1.5}, db.ErrInvalid},
 		{db.Query{}, db.ErrInvalid},
 	} {
-		if _, err := c.Search(ctx, of.q); !errors.Is(err, of.want) {
-			t.Errorf("%+v: %v", of.q, err)
-		}
+		_, err := c.Search(ctx, of.q)
+		failIf(t, !errors.Is(err, of.want), "%+v: %v", of.q, err)
 	}
 	errorIs(t, errOf(c.SearchRadius(ctx, db.Query{From: "e", Vector: x}, 4)), db.ErrNoModel)
 	errorIs(t, errOf(dbkit.CountWithin(c, db.Query{From: "e", Vector: x}, 4)), db.ErrNoModel)
@@ -150,10 +148,8 @@ func TestUntrainedReads(t *testing.T) {
 		{From: "words", Sparse: &db.Sparse{Index: []uint32{999}, Value: []float32{1}}},
 	} {
 		res, err := c.Search(ctx, q)
-		if err != nil || len(res.Hits) != 10 || res.Hits[0].Row != 0 || res.Hits[9].Row != 9 ||
-			res.Hits[9].Similarity != 0 {
-			t.Errorf("%+v, %v", res, err)
-		}
+		failIf(t, err != nil || len(res.Hits) != 10 || res.Hits[0].Row != 0 || res.Hits[9].Row != 9 ||
+			res.Hits[9].Similarity != 0, "%+v, %v", res, err)
 	}
 }
 
@@ -165,9 +161,7 @@ func TestCursorOfBeforeTraining(t *testing.T) {
 	putAll(t, c, items)
 	q := db.Query{From: "text", Vector: items[0].Vectors["text"]}
 	page, err := c.Search(ctx, q)
-	if err != nil || page.Next == "" {
-		t.Fatal(page, err)
-	}
+	stopIf(t, err != nil || page.Next == "", "%v, %v", page, err)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	q.After = page.Next
 	errorIs(t, errOf(c.Search(ctx, q)), db.ErrInvalid, "before the training")
@@ -249,18 +243,14 @@ func TestL2OfAllScales(t *testing.T) {
 		for {
 			res := need(c.Search(ctx, q))(t)
 			for _, h := range res.Hits {
-				if h.Key != fmt.Sprint(n) {
-					t.Fatalf("scale %g: %s in place of %d", scale, h.Key, n)
-				}
+				stopIf(t, h.Key != fmt.Sprint(n), "scale %g: %s in place of %d", scale, h.Key, n)
 				n--
 			}
 			if q.After = res.Next; q.After == "" {
 				break
 			}
 		}
-		if n != -1 {
-			t.Errorf("scale %g: it ends before %d", scale, n)
-		}
+		failIf(t, n != -1, "scale %g: it ends before %d", scale, n)
 		dbkit.MustClose(t, d)
 	}
 }
@@ -278,10 +268,8 @@ func TestDotBeyondFloat32(t *testing.T) {
 	for i, want := range []db.Hit{{Key: "0", Similarity: math.MaxFloat32},
 		{Key: "2", Similarity: math.MaxFloat32}, {Key: "1", Similarity: -math.MaxFloat32}} {
 		res, err := c.Search(ctx, q)
-		if err != nil || res.Hits[0].Key != want.Key || res.Hits[0].Similarity != want.Similarity ||
-			(res.Next == "") != (i == 2) {
-			t.Fatalf("page %d: %+v, %v", i, res, err)
-		}
+		stopIf(t, err != nil || res.Hits[0].Key != want.Key || res.Hits[0].Similarity != want.Similarity ||
+			(res.Next == "") != (i == 2), "page %d: %+v, %v", i, res, err)
 		q.After = res.Next
 	}
 }
@@ -298,9 +286,8 @@ func TestMetricsOfSchemas(t *testing.T) {
 	}
 	is := func(c *db.Collection, want ...db.Modality) {
 		t.Helper()
-		if got := dbkit.MustSchema(t, c).Modalities; !slices.Equal(got, want) {
-			t.Errorf("%+v, want %+v", got, want)
-		}
+		got := dbkit.MustSchema(t, c).Modalities
+		failIf(t, !slices.Equal(got, want), "%+v, want %+v", got, want)
 	}
 	m := func(name string, metric db.Metric, of string) db.Modality {
 		return db.Modality{Name: name, Dim: 4, Metric: metric, SpaceOf: of}
@@ -331,10 +318,8 @@ func TestMetricsOfSchemas(t *testing.T) {
 		made, err := create(r.given...)
 		switch {
 		case r.says != "":
-			if !errors.Is(err, db.ErrInvalid) || !strings.Contains(fmt.Sprint(err), r.says) ||
-				strings.Count(err.Error(), "fddhdb: ") != 1 {
-				t.Errorf("%+v: %v", r.given, err)
-			}
+			failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(fmt.Sprint(err), r.says) ||
+				strings.Count(err.Error(), "fddhdb: ") != 1, "%+v: %v", r.given, err)
 		case err != nil:
 			t.Errorf("%+v: %v", r.given, err)
 		default:
@@ -409,10 +394,8 @@ func TestMetricsOfSchemas(t *testing.T) {
 			`modality "b" is of dimension 4, not of dimension 4, by dot, in the space of a`},
 	} {
 		_, err := d.EnsureCollection(ctx, name, db.Schema{Modalities: r.wanted})
-		if r.says == "" && err != nil ||
-			r.says != "" && (!errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), r.says)) {
-			t.Errorf("%+v: %v", r.wanted, err)
-		}
+		failIf(t, r.says == "" && err != nil || r.says != "" && (!errors.Is(err, db.ErrExists) ||
+			!strings.Contains(err.Error(), r.says)), "%+v: %v", r.wanted, err)
 	}
 }
 
@@ -434,19 +417,16 @@ func TestMetricsAreStored(t *testing.T) {
 		want := dbkit.MustSchema(t, c)
 		key := codec.CollectionKey(codec.KindCollection, 1)
 		is := indexOnlyOf(t, d, opts)
-		if s := dbkit.MustSchema(t, dbkit.MustCollection(t, is, "main")); !s.IndexOnly ||
-			!slices.Equal(s.Modalities, want.Modalities) {
-			t.Errorf("index-only: %+v", s)
-		}
+		s := dbkit.MustSchema(t, dbkit.MustCollection(t, is, "main"))
+		failIf(t, !s.IndexOnly || !slices.Equal(s.Modalities, want.Modalities), "index-only: %+v", s)
 		dbkit.MustClose(t, is)
 		keyValue{key, nil}.put(t, d)
 		dbkit.MustClose(t, d)
 		need(db.Repair(ctx, "db", opts, db.RepairOptions{}, nil))(t)
 		d = dbkit.MustOpen(t, "db", opts)
 		c = dbkit.MustCollection(t, d, "main")
-		if s := dbkit.MustSchema(t, c); !reflect.DeepEqual(s, want) {
-			t.Errorf("repaired: %+v, want %+v", s, want)
-		}
+		s = dbkit.MustSchema(t, c)
+		failIf(t, !reflect.DeepEqual(s, want), "repaired: %+v, want %+v", s, want)
 		mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"image": db.Cosine, "text": db.Cosine}})
 		dbkit.CheckSound(t, d, "at the end")
 		dbkit.MustClose(t, d)
@@ -464,10 +444,8 @@ func TestDescriptorsWithWrongMetrics(t *testing.T) {
 		"no modality":        `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"space_of":"x"}]}`,
 	} {
 		_, err := record.DecodeDescriptor([]byte(text))
-		if says == "" && err != nil ||
-			says != "" && (err == nil || !strings.Contains(err.Error(), strings.TrimSpace(says))) {
-			t.Errorf("%s: %v, want %q", text, err, says)
-		}
+		failIf(t, says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(),
+			strings.TrimSpace(says))), "%s: %v, want %q", text, err, says)
 	}
 }
 

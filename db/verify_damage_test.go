@@ -44,9 +44,7 @@ func (r keyValue) put(t testing.TB, d *db.DB) {
 	if r.value != nil {
 		err = db.State(d).Engine.DB.Set(r.key, r.value, pebble.NoSync)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // retractionCounts reports whether the stored statistics have counted the lesson of a
@@ -92,9 +90,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 				}
 				tried++
 				keyValue{r.key, value}.put(t, d)
-				if found, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: deep}); len(found) == 0 {
-					t.Errorf("key %x %s: nothing is found", r.key, what)
-				}
+				found, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: deep})
+				failIf(t, len(found) == 0, "key %x %s: nothing is found", r.key, what)
 				r.put(t, d)
 			}
 			garbage := []byte("garbage")
@@ -148,9 +145,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 		}
 	}
 	t.Logf("%d records of %d kinds damaged", tried, len(byKind))
-	if found, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: true}); len(found) > 0 {
-		t.Errorf("mended again: %v", found)
-	}
+	found, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: true})
+	failIf(t, len(found) > 0, "mended again: %v", found)
 }
 
 // firstRevision reports whether a key is that of the descriptor of a first revision.
@@ -173,9 +169,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 	row := uint32(25)
 	get := func(key []byte) []byte {
 		b, err := record.Get(db.State(d).Engine.DB, key)
-		if err != nil || b == nil {
-			t.Fatalf("%x: %v, %v", key, b, err)
-		}
+		stopIf(t, err != nil || b == nil, "%x: %v, %v", key, b, err)
 		return b
 	}
 	// block changes the entry of a number in a block.
@@ -394,9 +388,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 			fmt.Sprintf("entry of row %d", without), "has no vector"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.key == nil {
-				t.Fatal("there is no such record")
-			}
+			stopIf(t, c.key == nil, "there is no such record")
 			before, closer, err := db.State(d).Engine.DB.Get(c.key)
 			r := keyValue{key: c.key}
 			if err == nil {
@@ -417,13 +409,9 @@ func TestVerifyNamesDamage(t *testing.T) {
 				if f.Space == 0 || f.Space == 88 {
 					continue
 				}
-				if _, err := main.InSpace(f.Space, 0); err != nil {
-					t.Errorf("%v: %v", f, err)
-				}
+				fine(t, errOf(main.InSpace(f.Space, 0)), f)
 			}
-			if len(found) > 40 {
-				t.Errorf("%d findings", len(found))
-			}
+			failIf(t, len(found) > 40, "%d findings", len(found))
 		})
 	}
 }
@@ -437,10 +425,8 @@ func TestVerifyOfALostNumber(t *testing.T) {
 	}
 	keyValue{codec.DatabaseKey(codec.RecordNextID), nil}.put(t, d)
 	found, _ := dbkit.Findings(t, d, db.VerifyOptions{})
-	if len(found) != 1 || found[0].Record != "number of the next collection" ||
-		found[0].Problem != "missing" {
-		t.Errorf("found %v", found)
-	}
+	failIf(t, len(found) != 1 || found[0].Record != "number of the next collection" ||
+		found[0].Problem != "missing", "found %v", found)
 }
 
 // A row that should have a code and has none is found where all counts fit: its code was to be made again,

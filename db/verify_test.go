@@ -109,9 +109,7 @@ func TestVerifyFindsNothing(t *testing.T) {
 	dbkit.LongTest(t)
 	d := verified(t, nil)
 	v := dbkit.CheckSound(t, d, "all of it")
-	if v.Items != 120-5+2+37 || v.CodesChecked == 0 || v.Records == 0 {
-		t.Errorf("%+v", v)
-	}
+	failIf(t, v.Items != 120-5+2+37 || v.CodesChecked == 0 || v.Records == 0, "%+v", v)
 	must(t, d.Compact(ctx))
 	dbkit.CheckSound(t, d, "compacted")
 	dir := db.State(d).Engine.Dir
@@ -146,9 +144,8 @@ func TestVerifyWhileBuilding(t *testing.T) {
 		dbkit.CheckSound(t, d, "being built and written to")
 		crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
 	}
-	if _, err := c.Train(ctx, opt); err != nil || len(crashes) == 0 {
-		t.Fatal(err, len(crashes))
-	}
+	_, err := c.Train(ctx, opt)
+	stopIf(t, err != nil || len(crashes) == 0, "%v, %v", err, len(crashes))
 	dbkit.CheckSound(t, d, "built")
 	for _, crash := range crashes {
 		after := dbkit.MustOpen(t, "db", &db.Options{FS: crash, MustExist: true})
@@ -185,9 +182,7 @@ func TestVerifyRevisions(t *testing.T) {
 		}
 	}
 	v := dbkit.CheckSound(t, d, "many revisions")
-	if v.CodesUnchecked == 0 || v.CodesChecked <= v.CodesUnchecked {
-		t.Errorf("%+v", v)
-	}
+	failIf(t, v.CodesUnchecked == 0 || v.CodesChecked <= v.CodesUnchecked, "%+v", v)
 	need(c.RestoreRevision(ctx, 0, 9))(t)
 	dbkit.CheckSound(t, d, "a revision put back")
 	must(t, taught(c).GrowLabels(ctx, 0, &report.Update{}))
@@ -231,9 +226,7 @@ func TestVerifyWhileWriting(t *testing.T) {
 			cancel()
 		}
 	}}, func(report.Finding) error { return nil })
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	failIf(t, !errors.Is(err, context.Canceled), "cancelled: %v", err)
 	dbkit.MustClose(t, d)
 	errorIs(t, errOf(d.Verify(ctx, db.VerifyOptions{}, func(report.Finding) error { return nil })),
 		db.ErrClosed)
@@ -247,9 +240,8 @@ func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
 	c, unlabelled := withoutCode(t, d)
 	dbkit.CheckSound(t, d, "an item without a code")
 	need(c.Put(ctx, unlabelled))(t)
-	if it, err := c.Get(ctx, unlabelled.Key); err != nil || it.Code == nil {
-		t.Errorf("written again: %+v, %v", it, err)
-	}
+	it, err := c.Get(ctx, unlabelled.Key)
+	failIf(t, err != nil || it.Code == nil, "written again: %+v, %v", it, err)
 	dbkit.CheckSound(t, d, "written again")
 }
 
@@ -295,15 +287,11 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 	unlabelled.Labels = nil
 	putAll(t, c, []*db.Item{&unlabelled, items[21]})
 	for space := db.Space(1); space <= 2; space++ {
-		if u := dbkit.MustUpdate(t, c,
-			db.UpdateOptions{Space: space, Teacher: db.TeacherLabels}); !u.Revised {
-			t.Fatalf("%+v", u)
-		}
+		u := dbkit.MustUpdate(t, c, db.UpdateOptions{Space: space, Teacher: db.TeacherLabels})
+		stopIf(t, !u.Revised, "%+v", u)
 	}
 	it, err := c.Get(ctx, unlabelled.Key)
-	if err != nil || it.Code != nil {
-		t.Fatalf("%+v, %v", it, err)
-	}
+	stopIf(t, err != nil || it.Code != nil, "%+v, %v", it, err)
 	return c, &unlabelled
 }
 
@@ -334,9 +322,7 @@ func folderOf(t testing.TB) (dir string, tables []string) {
 	must(t, d.Compact(ctx))
 	dbkit.MustClose(t, d)
 	tables, err := filepath.Glob(filepath.Join(dir, "store", "*.sst"))
-	if err != nil || len(tables) == 0 {
-		t.Fatal(tables, err)
-	}
+	stopIf(t, err != nil || len(tables) == 0, "%v, %v", tables, err)
 	return dir, tables
 }
 
@@ -356,30 +342,22 @@ func TestVerifyFolder(t *testing.T) {
 	dbkit.LongTest(t)
 	dir, _ := folderOf(t)
 	before := filesOf(t, dir)
-	if found := verifyFolder(t, dir); len(found) > 0 {
-		t.Errorf("found %v", found)
-	}
+	found := verifyFolder(t, dir)
+	failIf(t, len(found) > 0, "found %v", found)
 	after := filesOf(t, dir)
 	for name, b := range before {
-		if after[name] != b {
-			t.Errorf("%s has changed", name)
-		}
+		failIf(t, after[name] != b, "%s has changed", name)
 	}
-	if len(after) != len(before) {
-		t.Errorf("%d files, %d before", len(after), len(before))
-	}
+	failIf(t, len(after) != len(before), "%d files, %d before", len(after), len(before))
 	report := func(report.Finding) error { return nil }
 	d := dbkit.MustOpen(t, dir, nil)
 	errorIs(t, errOf(db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, report)), db.ErrLocked)
 	dbkit.MustClose(t, d)
 	for _, other := range []string{t.TempDir(), filepath.Join(dir, "nosuch")} {
-		if _, err := db.VerifyFolder(ctx, other, nil, db.VerifyOptions{}, report); !errors.Is(err,
-			db.ErrNotDatabase) {
-			t.Errorf("%s: %v", other, err)
-		}
-		if names, err := os.ReadDir(other); err == nil && len(names) > 0 {
-			t.Errorf("%s has %v in it", other, names)
-		}
+		_, err := db.VerifyFolder(ctx, other, nil, db.VerifyOptions{}, report)
+		failIf(t, !errors.Is(err, db.ErrNotDatabase), "%s: %v", other, err)
+		names, err := os.ReadDir(other)
+		failIf(t, err == nil && len(names) > 0, "%s has %v in it", other, names)
 	}
 }
 
@@ -422,10 +400,9 @@ func TestVerifyGoesOnBehindDamage(t *testing.T) {
 		if unread > 0 {
 			found++
 		}
-		if len(all) == 0 || unread > 3 || len(all) > 60 || !elsewhere {
-			t.Errorf("damage at %d of %d bytes: %d findings of what cannot be read, %d in all: %.5v", at,
-				len(b), unread, len(all), all)
-		}
+		failIf(t, len(all) == 0 || unread > 3 || len(all) > 60 || !elsewhere,
+			"damage at %d of %d bytes: %d findings of what cannot be read, %d in all: %.5v", at, len(b),
+			unread, len(all), all)
 	}
 	t.Logf("%d places damaged", found)
 }
@@ -436,9 +413,7 @@ func TestVerifyStoreThatDoesNotOpen(t *testing.T) {
 	dir, tables := folderOf(t)
 	must(t, os.Remove(tables[0]))
 	found := verifyFolder(t, dir)
-	if len(found) != 1 || !strings.Contains(found[0].Problem, "cannot be opened") {
-		t.Errorf("found %v", found)
-	}
+	failIf(t, len(found) != 1 || !strings.Contains(found[0].Problem, "cannot be opened"), "found %v", found)
 }
 
 // The statistics of a space cost much a row, and few records hold what many rows have taught:
@@ -463,12 +438,9 @@ func TestVerifyCanBeCancelledInStatistics(t *testing.T) {
 		return err
 	}
 	must(t, verify(ctx, func() {}))
-	if len(told) < 10 || told[len(told)-1] <= told[0] {
-		t.Errorf("progress is %v", told)
-	}
+	failIf(t, len(told) < 10 || told[len(told)-1] <= told[0], "progress is %v", told)
 	cancelled, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := verify(cancelled, cancel); !errors.Is(err, context.Canceled) || len(told) != 4 {
-		t.Errorf("cancelled at %v: %v", told, err)
-	}
+	err := verify(cancelled, cancel)
+	failIf(t, !errors.Is(err, context.Canceled) || len(told) != 4, "cancelled at %v: %v", told, err)
 }

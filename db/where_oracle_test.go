@@ -257,18 +257,14 @@ func deleteFiltered(t *rapid.T, c *db.Collection, filter string) {
 			left = append(left, it.Key)
 		}
 	}
-	if n, err := c.DeleteWhere(ctx, filter); err != nil || n != deleted {
-		t.Fatalf("delete where %s: %d, %v, want %d", filter, n, err, deleted)
-	}
+	gives(t, deleted, filter)(c.DeleteWhere(ctx, filter))
 	for it, err := range c.Items(ctx, "") {
 		if err != nil || len(left) == 0 || it.Key != left[0] {
 			t.Fatalf("delete where %s: %v, %v, want %v", filter, it, err, left)
 		}
 		left = left[1:]
 	}
-	if len(left) > 0 {
-		t.Fatalf("delete where %s: %v are gone", filter, left)
-	}
+	stopIf(t, len(left) > 0, "delete where %s: %v are gone", filter, left)
 }
 
 func checkFilter(t *rapid.T, c *db.Collection, o *dbtest.Oracle, filter string, codesOnly bool) {
@@ -363,9 +359,7 @@ func TestFiltersOverManyContainers(t *testing.T) {
 		f := filters.Example(first + s)
 		want := count(f)
 		got, err := c.Count(ctx, f)
-		if err != nil || got != want {
-			t.Fatalf("%s: %d, %v, want %d", f, got, err, want)
-		}
+		stopIf(t, err != nil || got != want, "%s: %d, %v, want %d", f, got, err, want)
 		res, err := dbkit.FirstWithin(c, db.Query{Code: []byte{7}, Where: f, K: 5}, 8)
 		if err != nil || res.Total != want || len(res.Hits) != min(5, want) {
 			t.Fatalf("%s: %+v, %v, want %d", f, res, err, want)

@@ -52,10 +52,8 @@ func TestWhereRefuses(t *testing.T) {
 			"items":  firstError(tc.c, ctx, tc.where),
 		} {
 			var we *db.WhereError
-			if !errors.As(err, &we) || !errors.Is(err, db.ErrInvalid) || we.Column != tc.column ||
-				!strings.Contains(err.Error(), tc.says) {
-				t.Errorf("%s %.40q: %v", what, tc.where, err)
-			}
+			failIf(t, !errors.As(err, &we) || !errors.Is(err, db.ErrInvalid) || we.Column != tc.column ||
+				!strings.Contains(err.Error(), tc.says), "%s %.40q: %v", what, tc.where, err)
 			if s := fmt.Sprint(err); !strings.HasPrefix(s,
 				fmt.Sprintf("fddhdb: invalid argument: where: column %d: ", tc.column)) {
 				t.Errorf("%s %.40q: %v", what, tc.where, err)
@@ -64,20 +62,16 @@ func TestWhereRefuses(t *testing.T) {
 	}
 	mustPutAndTrain(t, c)
 	var we *db.WhereError
-	if _, err := c.Search(ctx, db.Query{Key: "k1", Where: "year"}); !errors.As(err, &we) || we.Column != 5 {
-		t.Errorf("search: %v", err)
-	}
-	if _, err := c.SearchRadius(ctx, db.Query{Key: "k1", Where: "year"}, 1); !errors.As(err, &we) {
-		t.Errorf("search by radius: %v", err)
-	}
+	_, err := c.Search(ctx, db.Query{Key: "k1", Where: "year"})
+	failIf(t, !errors.As(err, &we) || we.Column != 5, "search: %v", err)
+	_, err = c.SearchRadius(ctx, db.Query{Key: "k1", Where: "year"}, 1)
+	failIf(t, !errors.As(err, &we), "search by radius: %v", err)
 	e := db.Evaluation{Queries: map[string][][]float32{"text": {{1, 2, 3, 4, 5}}}, Labels: [][]string{{"a"}},
 		Where: "year"}
-	if _, err := c.Evaluate(ctx, e); !errors.As(err, &we) {
-		t.Errorf("evaluate: %v", err)
-	}
-	if n, _ := c.Count(t.Context(), ""); n != 41 {
-		t.Errorf("%d items", n)
-	}
+	_, err = c.Evaluate(ctx, e)
+	failIf(t, !errors.As(err, &we), "evaluate: %v", err)
+	n, _ := c.Count(t.Context(), "")
+	failIf(t, n != 41, "%d items", n)
 	cctx, cancel := context.WithCancel(ctx)
 	cancel()
 	errorsAre(t, context.Canceled, map[string]error{
@@ -129,13 +123,10 @@ func TestDeleteWhere(t *testing.T) {
 				t.Errorf("half: %d, %v, %d commits", n, err, sequence()-before)
 			}
 		}
-		if it.Labels[0] != "1" {
-			t.Errorf("%+v", it)
-		}
+		failIf(t, it.Labels[0] != "1", "%+v", it)
 	}
-	if n, _ := c.Count(t.Context(), ""); seen != 5 || n != 5 {
-		t.Errorf("%d seen, %d left", seen, n)
-	}
+	n, _ := c.Count(t.Context(), "")
+	failIf(t, seen != 5 || n != 5, "%d seen, %d left", seen, n)
 	var we *db.WhereError
 	for _, empty := range []string{"", "  ", "\t\n"} {
 		if n, err := c.DeleteWhere(ctx, empty); n != 0 || !errors.As(err, &we) ||
@@ -143,12 +134,9 @@ func TestDeleteWhere(t *testing.T) {
 			t.Errorf("%q: %d deleted, %v", empty, n, err)
 		}
 	}
-	if n, err := c.Count(ctx, "  "); n != 0 || !errors.As(err, &we) || we.Column != 3 {
-		t.Errorf("count what blanks say: %d, %v", n, err)
-	}
-	if n, err := c.DeleteWhere(ctx, "NOT label = ''"); n != 5 || err != nil {
-		t.Errorf("all: %d, %v", n, err)
-	}
+	n, err := c.Count(ctx, "  ")
+	failIf(t, n != 0 || !errors.As(err, &we) || we.Column != 3, "count what blanks say: %d, %v", n, err)
+	gives(t, 5)(c.DeleteWhere(ctx, "NOT label = ''"))
 	holds(t, c, 0, "NOT label = 'x'")
 }
 
@@ -214,9 +202,8 @@ func TestEvaluateWhere(t *testing.T) {
 	}
 	for range 2 { // with truth and without
 		found := need(c.Evaluate(ctx, e))(t)
-		if got := found[0].Hamming.Database; got != matching || matching == 0 {
-			t.Errorf("%d items were ranked, %d match", got, matching)
-		}
+		got := found[0].Hamming.Database
+		failIf(t, got != matching || matching == 0, "%d items were ranked, %d match", got, matching)
 		e.Truth = nil
 	}
 }
@@ -243,9 +230,7 @@ func TestExplainNamesScannedFields(t *testing.T) {
 	} {
 		is := need(oracle.Where(where, nil, dbkit.PairsSchema))(t)
 		want, err := c.Count(ctx, where)
-		if err != nil || want == 0 {
-			t.Fatalf("%s: %d, %v", where, want, err)
-		}
+		stopIf(t, err != nil || want == 0, "%s: %d, %v", where, want, err)
 		for range 2 { // the second time the rows are known
 			e, res, err := c.Explain(ctx, db.Query{From: "text", To: "image", Key: "k0", K: 100,
 				Where: where}, -1)
@@ -253,9 +238,8 @@ func TestExplainNamesScannedFields(t *testing.T) {
 				t.Errorf("%s: fields %v, %v, want %v", where, e.ScannedFields, err, fields)
 			}
 			for _, h := range res.Hits {
-				if it, err := c.Get(ctx, h.Key); err != nil || !is(it) {
-					t.Errorf("%s: hit %+v, %v", where, it, err)
-				}
+				it, err := c.Get(ctx, h.Key)
+				failIf(t, err != nil || !is(it), "%s: hit %+v, %v", where, it, err)
 			}
 		}
 		holds(t, copied, want, where)
@@ -280,9 +264,7 @@ func TestFiltersMeetDamagedItems(t *testing.T) {
 		if what == "gone" {
 			err = kv.Delete(key, pebble.NoSync)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := c.Put(ctx, &db.Item{Key: "other"}); err != nil { // readers see the store as it is then
 			t.Fatal(err)
 		}
@@ -290,9 +272,7 @@ func TestFiltersMeetDamagedItems(t *testing.T) {
 			!strings.Contains(err.Error(), "item in row 7") {
 			t.Errorf("%s: %d, %v", what, n, err)
 		}
-		if n, err := c.Count(ctx, "year < 7 AND price < 30"); err != nil || n != 7 {
-			t.Errorf("%s, other rows: %d, %v", what, n, err)
-		}
+		gives(t, 7, what)(c.Count(ctx, "year < 7 AND price < 30"))
 	}
 }
 
@@ -337,9 +317,7 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 			share[string(it.Code)]++
 		}
 		for code, items := range share {
-			if items < 600 {
-				t.Fatalf("%d items have the code %x: the test needs more", items, code)
-			}
+			stopIf(t, items < 600, "%d items have the code %x: the test needs more", items, code)
 		}
 		for _, where := range []string{"year = 2001", "month = 7", "year = 2001 AND month < 6"} {
 			fine(t, o.CheckWhere(ctx, where))
@@ -389,9 +367,7 @@ func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 			t.Errorf("%+v: %d items are counted at %d bits, %d hits are there", q, n, distance, at[distance])
 		}
 	}
-	if found != len(all.Hits) {
-		t.Errorf("%+v: %d rows in runs, %d hits", q, found, len(all.Hits))
-	}
+	failIf(t, found != len(all.Hits), "%+v: %d rows in runs, %d hits", q, found, len(all.Hits))
 	if q.Rerank != db.RerankProjection {
 		return
 	}
@@ -476,9 +452,7 @@ func deleteBesideWrites(t *testing.T, where string) {
 	}()
 	select {
 	case err := <-written:
-		if err != nil {
-			t.Error(err)
-		}
+		fine(t, err)
 	case <-time.After(time.Minute):
 		t.Error("writers wait until all items are read")
 	}
@@ -491,9 +465,8 @@ func deleteBesideWrites(t *testing.T, where string) {
 		left = append(left, it.Key)
 	}
 	slices.Sort(left)
-	if want := "[k03 k04 k10 k11 k12 k14 k15 k16 k17 k18 k19 k21]"; fmt.Sprint(left) != want {
-		t.Errorf("left are %v, want %s", left, want)
-	}
+	want := "[k03 k04 k10 k11 k12 k14 k15 k16 k17 k18 k19 k21]"
+	failIf(t, fmt.Sprint(left) != want, "left are %v, want %s", left, want)
 }
 
 // filterable returns a trained collection, of which item i has number i and the label
@@ -550,9 +523,7 @@ func TestFilterArguments(t *testing.T) {
 		}
 	}
 	n, err := c.Count(t.Context(), "price < ?", 1)
-	if n != 10 || err != nil {
-		t.Errorf("%d items, %v", n, err)
-	}
+	failIf(t, n != 10 || err != nil, "%d items, %v", n, err)
 	e := db.Evaluation{Queries: map[string][][]float32{"image": {make([]float32, 16)}},
 		Labels: [][]string{{"it's"}}}
 	e.Where, e.Args = "label = ?", []any{"it's"}
@@ -560,9 +531,7 @@ func TestFilterArguments(t *testing.T) {
 	if len(found) == 0 || found[0].Hamming.MAP < .999 { // among relevant items only
 		t.Errorf("%+v", found)
 	}
-	if n, err := c.DeleteWhere(t.Context(), "label = ? AND number >= ?", "it's", 60); n != 30 || err != nil {
-		t.Errorf("%d deleted, %v", n, err)
-	}
+	gives(t, 30)(c.DeleteWhere(t.Context(), "label = ? AND number >= ?", "it's", 60))
 	holds(t, c, 30, "label = ?", "it's")
 }
 
@@ -616,10 +585,8 @@ func TestFilterArgumentsRefused(t *testing.T) {
 		}
 		for what, err := range said {
 			var at *db.WhereError
-			if !errors.As(err, &at) || !errors.Is(err, db.ErrInvalid) ||
-				!strings.Contains(err.Error(), test.says) {
-				t.Errorf("%s where %q with %v: %v", what, test.where, test.args, err)
-			}
+			failIf(t, !errors.As(err, &at) || !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(),
+				test.says), "%s where %q with %v: %v", what, test.where, test.args, err)
 		}
 	}
 	holds(t, c, 120)
