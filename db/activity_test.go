@@ -58,10 +58,10 @@ func TestLatencies(t *testing.T) {
 				continue
 			}
 			is := times[max(int(math.Ceil(q*float64(len(times)))), 1)-1]
-			if x := got.Quantile(q); x < is && q > 0 ||
-				q > 0 && x > max(2*is, time.Microsecond) && x != event.LatencyBound(event.LatencyBuckets-1) {
-				t.Fatalf("%v: quantile %v is %v, not %v", times, q, is, x)
-			}
+			x := got.Quantile(q)
+			stopIf(t, x < is && q > 0 || q > 0 && x > max(2*is, time.Microsecond) &&
+				x != event.LatencyBound(event.LatencyBuckets-1), "%v: quantile %v is %v, not %v", times, q,
+				is, x)
 		}
 	})
 }
@@ -105,9 +105,8 @@ func TestActivity(t *testing.T) {
 		must(t, err)
 		want[kind{"search", e.Plan}]++
 		hits += len(r.Hits)
-		if e, _, err = c.Explain(ctx, q, 4); err != nil {
-			t.Fatal(err)
-		}
+		e, _, err = c.Explain(ctx, q, 4)
+		stopIf(t, err != nil, "%v", err)
 		runs, err := c.SearchRadius(ctx, q, 4)
 		must(t, err)
 		n := dbkit.MustStats(t, d).Activity.Snapshots
@@ -131,10 +130,9 @@ func TestActivity(t *testing.T) {
 			a.Snapshots)
 	}
 	m := mustBackup(t, d, mustFolder(t), db.BackupOptions{})
-	if b := dbkit.MustStats(t, d).Activity.LastBackup; b == nil || b.ID != m.ID || b.Sequence != m.Sequence ||
-		b.BytesTotal != m.BytesTotal {
-		t.Errorf("%+v, not %+v", b, m)
-	}
+	b := dbkit.MustStats(t, d).Activity.LastBackup
+	failIf(t, b == nil || b.ID != m.ID || b.Sequence != m.Sequence || b.BytesTotal != m.BytesTotal,
+		"%+v, not %+v", b, m)
 }
 
 // What goes on is told as long as it does.
@@ -146,9 +144,8 @@ func TestRunningOperations(t *testing.T) {
 	opt.Progress = func(phase string, done, total int64) {
 		if phase == "encode" && during == nil {
 			during = dbkit.MustStats(t, d).Activity.Running
-			if len(during) == 1 && (during[0].Done != int64(done) || during[0].Total != int64(total)) {
-				t.Errorf("%+v, not %d of %d", during, done, total)
-			}
+			failIf(t, len(during) == 1 && (during[0].Done != int64(done) || during[0].Total != int64(total)),
+				"%+v, not %d of %d", during, done, total)
 		}
 	}
 	dbkit.MustTrain(t, c, opt)
@@ -203,9 +200,8 @@ func TestStatsReadNoDisk(t *testing.T) {
 	walks.Store(0)
 	putAll(t, c, dbkit.Pairs(1, synth.Config{}))
 	asking.Store(true)
-	if dbkit.MustStats(t, d); walks.Load() != 1 {
-		t.Errorf("after a write the folder was looked through %d times", walks.Load())
-	}
+	dbkit.MustStats(t, d)
+	failIf(t, walks.Load() != 1, "after a write the folder was looked through %d times", walks.Load())
 	asking.Store(false)
 }
 

@@ -184,9 +184,8 @@ func TestAlterRefuses(t *testing.T) {
 	d = dbkit.MustOpen(t, "db", opts)
 	errorIs(t, dbkit.MustCollection(t, d, "main").Alter(ctx, db.Alteration{AddFields: []db.Field{fresh}}),
 		db.ErrReadOnly)
-	if len(dbkit.MustSchema(t, dbkit.MustCollection(t, d, "main")).Modalities) != db.MaxModalities {
-		t.Error("not as many as were added")
-	}
+	failIf(t, len(dbkit.MustSchema(t, dbkit.MustCollection(t, d, "main")).Modalities) != db.MaxModalities,
+		"not as many as were added")
 }
 
 // A model goes on with the modalities that it knows, and the next training learns the
@@ -266,8 +265,7 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	unlearned("rolled back", errOf(c.Search(ctx, from)))
 }
 
-// The pair of the only modality with itself is measured as long as the model knows no
-// other.
+// The pair of the only modality with itself is measured as long as the model knows no other.
 func TestEvaluateWhatWasAlone(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
@@ -284,9 +282,8 @@ func TestEvaluateWhatWasAlone(t *testing.T) {
 	stopIf(t, err != nil || len(before) != 1, "%v, %v", before, err)
 	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}})
 	after, err := c.Evaluate(ctx, e)
-	if err != nil || len(after) != 2 || after[1].To != "audio" || after[1].Hamming.Database != 0 {
-		t.Fatalf("%+v, %v", after, err)
-	}
+	stopIf(t, err != nil || len(after) != 2 || after[1].To != "audio" || after[1].Hamming.Database != 0,
+		"%+v, %v", after, err)
 	equal(t, before[0], after[0])
 }
 
@@ -576,9 +573,8 @@ func TestEveryFailedWriteOfAlter(t *testing.T) {
 				if err == nil {
 					continue
 				}
-				if !errors.Is(err, db.ErrFailed) && !errors.Is(err, dbkit.ErrInjected) {
-					t.Fatalf("%s: %v", what, err)
-				}
+				stopIf(t, !errors.Is(err, db.ErrFailed) && !errors.Is(err, dbkit.ErrInjected), "%s: %v", what,
+					err)
 				if i < len(alterSteps)-1 {
 					now := alteredStateOf(t, c)
 					stopIf(t, now != before, "%s: %v, and readers see %+v, not %+v", what, err, now, before)

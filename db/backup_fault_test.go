@@ -55,9 +55,8 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 					must(t, err, what, "without a failure")
 					return
 				}
-				if err != nil && (!errors.Is(err, want) || !strings.HasPrefix(err.Error(), "fddhdb: ")) {
-					t.Fatalf("%s, call %d: %v", what, k, err)
-				}
+				stopIf(t, err != nil && (!errors.Is(err, want) ||
+					!strings.HasPrefix(err.Error(), "fddhdb: ")), "%s, call %d: %v", what, k, err)
 			}
 		}
 		n := 10
@@ -128,9 +127,8 @@ func TestEveryFailedOperationOfARestore(t *testing.T) {
 		_, err := db.Restore(ctx, repo, "r", &db.Options{FS: errorfs.Wrap(mem, fail)}, db.RestoreOptions{})
 		opts := &db.Options{FS: mem, MustExist: true}
 		if err != nil {
-			if !fail.Fired || !strings.HasPrefix(err.Error(), "fddhdb: ") {
-				t.Fatalf("operation %d, %s: %v", k, fail.path, err)
-			}
+			stopIf(t, !fail.Fired || !strings.HasPrefix(err.Error(), "fddhdb: "), "operation %d, %s: %v", k,
+				fail.path, err)
 			if d, err := db.Open("r", opts); !errors.Is(err, db.ErrNotDatabase) {
 				if err == nil {
 					d.Close()
@@ -178,18 +176,16 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 			sameContents(t, d, r)
 			dbkit.MustClose(t, r)
 		}
-		if err != nil && (!fired || !strings.HasPrefix(err.Error(), "fddhdb: ")) {
-			t.Fatalf("operation %d, %s: %v", k, path, err)
-		}
+		stopIf(t, err != nil && (!fired || !strings.HasPrefix(err.Error(), "fddhdb: ")),
+			"operation %d, %s: %v", k, path, err)
 		_, err = c.Put(ctx, &db.Item{Key: "after"})
 		if err != nil && strings.HasSuffix(path, ".sst") && !strings.Contains(path, store.CheckpointsName) &&
 			!errors.Is(err, db.ErrFailed) {
 			// it waited for the same reading of a table, which can be read again
 			_, err = c.Put(ctx, &db.Item{Key: "after"})
 		}
-		if err != nil && (strings.Contains(path, store.CheckpointsName) || !errors.Is(err, db.ErrFailed)) {
-			t.Fatalf("operation %d, %s: a write: %v", k, path, err)
-		}
+		stopIf(t, err != nil && (strings.Contains(path, store.CheckpointsName) ||
+			!errors.Is(err, db.ErrFailed)), "operation %d, %s: a write: %v", k, path, err)
 		cerr := d.Close()
 		stopIf(t, cerr != nil && err == nil, "operation %d, %s: %v", k, path, cerr)
 		if !fired {
@@ -360,10 +356,9 @@ func backupsLeft(made []string, deleted string, want lifeState) func(*testing.T,
 			}
 		}
 		newest := ids[len(ids)-1]
-		if come := !slices.Contains(made, newest); come && deleted != "" ||
-			!come && deleted == "" && err == nil || len(ids) > len(made)+1 {
-			t.Fatalf("%s: %v; there are %q, and were %q", label, err, ids, made)
-		}
+		come := !slices.Contains(made, newest)
+		stopIf(t, come && deleted != "" || !come && deleted == "" && err == nil || len(ids) > len(made)+1,
+			"%s: %v; there are %q, and were %q", label, err, ids, made)
 		must(t, errOf(backup.Verify(ctx, repo, backup.VerifyOptions{},
 			func(f backup.Finding) error { return errors.New(f.String()) })), label)
 		must(t, errOf(db.Restore(ctx, repo, "copy", &db.Options{FS: fsys},

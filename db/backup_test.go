@@ -157,9 +157,8 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 			there[it.Key] = true
 		}
 		n := len(there)
-		if n < before || n > after+1 {
-			t.Errorf("%d items, written were %d before and %d after", n, before, after)
-		}
+		failIf(t, n < before || n > after+1, "%d items, written were %d before and %d after", n, before,
+			after)
 		for _, it := range items[:n] {
 			failIf(t, !there[it.Key], "%s of the first %d is missing", it.Key, n)
 		}
@@ -169,10 +168,9 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	busy.Wait()
 	soundRepository(t, repo)
 	dbkit.MustClose(t, d)
-	if got := listing(t, db.State(d).Engine.Dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]",
-		store.CommitsName, store.MarkerName, store.LockName, store.CheckpointsName, store.StoreName) {
-		t.Errorf("the folder holds %v", got)
-	}
+	got := listing(t, db.State(d).Engine.Dir)
+	failIf(t, fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]", store.CommitsName, store.MarkerName,
+		store.LockName, store.CheckpointsName, store.StoreName), "the folder holds %v", got)
 }
 
 // What a backup that was killed has left in the folder is removed by opening.
@@ -183,10 +181,9 @@ func TestLeftoversOfBackupsGo(t *testing.T) {
 	left := filepath.Join(db.State(d).Engine.Dir, store.CheckpointsName, "0123", store.StoreName)
 	must(t, os.MkdirAll(left, 0o755))
 	dbkit.MustClose(t, dbkit.MustOpen(t, db.State(d).Engine.Dir, nil))
-	if got := listing(t, db.State(d).Engine.Dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]",
-		store.CommitsName, store.MarkerName, store.LockName, store.StoreName) {
-		t.Errorf("the folder holds %v", got)
-	}
+	got := listing(t, db.State(d).Engine.Dir)
+	failIf(t, fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", store.CommitsName, store.MarkerName,
+		store.LockName, store.StoreName), "the folder holds %v", got)
 }
 
 func TestRestoreRefuses(t *testing.T) {
@@ -255,9 +252,8 @@ func TestDamagedBackups(t *testing.T) {
 		}
 		found := 0
 		v, err := backup.Verify(ctx, repo, backup.VerifyOptions{}, func(f backup.Finding) error {
-			if found++; f.Backup != m.ID || !strings.Contains(f.Object, string(piece)) {
-				t.Errorf("%s: %+v", what, f)
-			}
+			found++
+			failIf(t, f.Backup != m.ID || !strings.Contains(f.Object, string(piece)), "%s: %+v", what, f)
 			return nil
 		})
 		failIf(t, err != nil || found != 1 || v.Findings != 1, "%s: verify: %+v, %v", what, v, err)
@@ -291,10 +287,9 @@ func TestBackupKeepsTheReserve(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backups")
 	repo := need(backup.Folder(path))(t)
 	var full *db.DiskFullError
-	if _, err := d.Backup(ctx, repo, db.BackupOptions{}); !errors.Is(err, db.ErrDiskFull) ||
-		!errors.As(err, &full) || full.Dir != filepath.Dir(path) {
-		t.Errorf("into a folder: %v", err)
-	}
+	_, err := d.Backup(ctx, repo, db.BackupOptions{})
+	failIf(t, !errors.Is(err, db.ErrDiskFull) || !errors.As(err, &full) || full.Dir != filepath.Dir(path),
+		"into a folder: %v", err)
 	errorIs(t, errOf(os.Stat(path)), os.ErrNotExist)
 	mustBackup(t, d, elsewhere{mustFolder(t)}, db.BackupOptions{})
 }
@@ -557,9 +552,8 @@ var backupKills = flag.Int("backup.kills", 0, "how many processes to kill while 
 
 const keptAfterKills = 2
 
-// A process that backs up and prunes is killed again and again: every backup that it has
-// reported is there, or two newer ones are; what is there is sound, and the newest has
-// everything that was written before it.
+// A process that backs up and prunes is killed again and again: every backup that it has reported is there,
+// or two newer ones are; what is there is sound, and the newest has everything that was written before it.
 func TestKilledBackupsAndPrunes(t *testing.T) {
 	effort.Slow(t)
 	t.Parallel()

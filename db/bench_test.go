@@ -20,10 +20,9 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// BenchmarkOpen measures, of a database of a million uniform codes of 128 bits: how
-// long opening takes, then the first search within a radius, which reads the store,
-// and until the codes are in memory and indexed; where the search comes at once, and
-// where loading has begun. Ask for 20 rounds or more.
+// BenchmarkOpen measures, of a database of a million uniform codes of 128 bits: how long opening takes, then
+// the first search within a radius, which reads the store, and until the codes are in memory and indexed;
+// where the search comes at once, and where loading has begun. Ask for 20 rounds or more.
 func BenchmarkOpen(b *testing.B) {
 	const n = 1_000_000
 	codes := need(synth.Codes(synth.Uniform, 128, n, 1))(b)
@@ -72,8 +71,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkPut measures synced Puts of one item each, by some goroutines at a time:
-// they share commits.
+// BenchmarkPut measures synced Puts of one item each, by some goroutines at a time: they share commits.
 func BenchmarkPut(b *testing.B) {
 	for _, writers := range []int{1, 16} {
 		b.Run(fmt.Sprint(writers), func(b *testing.B) {
@@ -101,8 +99,7 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// codesDatabase opens a database of n uniform codes of 128 bits, indexed, and returns some that
-// it has.
+// codesDatabase opens a database of n uniform codes of 128 bits, indexed, and returns some that it has.
 func codesDatabase(b *testing.B, n int) (*db.DB, *db.Collection, [][]byte) {
 	b.Helper()
 	codes := need(synth.Codes(synth.Uniform, 128, n, 1))(b)

@@ -19,8 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// BenchmarkBulkLoad stores items with codes and automatic keys in one batch of a new
-// collection.
+// BenchmarkBulkLoad stores items with codes and automatic keys in one batch of a new collection.
 func BenchmarkBulkLoad(b *testing.B) {
 	for _, n := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("items=%d", n), func(b *testing.B) {
@@ -43,9 +42,8 @@ func BenchmarkBulkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkCheckpoint makes checkpoints of 200,000 items of two modalities of 128
-// dimensions, of which 5,000 have labels, with codes of 128 bits, and reports what they
-// take of the disk, as a share of the whole.
+// BenchmarkCheckpoint makes checkpoints of 200,000 items of two modalities of 128 dimensions, of which 5,000
+// have labels, with codes of 128 bits, and reports what they take of the disk, as a share of the whole.
 func BenchmarkCheckpoint(b *testing.B) {
 	d, c := openStreams(b, 200_000)
 	need(c.Train(ctx, streamOptions))(b)
@@ -120,9 +118,8 @@ func streamed(b *testing.B, first, n int, opts *db.Options) (*db.DB, *db.Collect
 	return d, c, items
 }
 
-// BenchmarkUpdate puts labelled items one by one and updates after every hundred of
-// them: ns/op is for an item. p50 of searches meanwhile is compared with that before,
-// while as many cores are busy.
+// BenchmarkUpdate puts labelled items one by one and updates after every hundred of them: ns/op is for an
+// item. p50 of searches meanwhile is compared with that before, while as many cores are busy.
 func BenchmarkUpdate(b *testing.B) {
 	const every = 100
 	_, c, items := streamed(b, 2000, 8000, &db.Options{NoSync: true})
@@ -141,8 +138,7 @@ func BenchmarkUpdate(b *testing.B) {
 	b.ReportMetric(float64(updating.Microseconds())/float64(max(1, n/every*every)), "update_us/item")
 }
 
-// medianSearch returns the median time of a search by vector, of those that begin when
-// that counts.
+// medianSearch returns the median time of a search by vector, of those that begin when that counts.
 func medianSearch(b *testing.B, c *db.Collection, items []*db.Item, while,
 	counts func() bool) (p50, p99 time.Duration) {
 	b.Helper()
@@ -242,9 +238,8 @@ var streamOptions = db.TrainOptions{Options: fit.Options{
 	Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
 }, Rows: 5000}
 
-// BenchmarkReindex reindexes a collection of 200,000 items, on half of the processors:
-// alone, and while one goroutine puts items and one searches, whose medians it reports
-// beside those of quiet times.
+// BenchmarkReindex reindexes a collection of 200,000 items, on half of the processors: alone, and while one
+// goroutine puts items and one searches, whose medians it reports beside those of quiet times.
 func BenchmarkReindex(b *testing.B) {
 	const n = 200_000
 	d, c := openStreams(b, n)

@@ -37,9 +37,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// contents returns what the store says under each key, in words where one thing can
-// be said in several ways. The descriptors of spaces hold the time, and so do those of
-// revisions.
+// contents returns what the store says under each key, in words where one thing can be said in several ways.
+// The descriptors of spaces hold the time, and so do those of revisions.
 func contents(t testing.TB, d *db.DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -166,9 +165,8 @@ func newWorld(t testing.TB, schema db.Schema, single bool) *world {
 	w.d = dbkit.MustOpen(t, "db", w.options())
 	t.Cleanup(func() { w.d.Close() })
 	var err error
-	if w.c, err = w.d.CreateCollection(ctx, "main", schema); err != nil {
-		t.Fatal(err)
-	}
+	w.c, err = w.d.CreateCollection(ctx, "main", schema)
+	stopIf(t, err != nil, "%v", err)
 	return w
 }
 
@@ -482,22 +480,19 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 			bulk++
 		}
 	}
-	if bulk != 0 && bulk != bulkItems || loaded && bulk == 0 || !loaded && !unknown && bulk > 0 {
-		t.Errorf("%s: %d items of a bulk load, acknowledged: %v, unknown: %v", what, bulk, loaded, unknown)
-	}
+	failIf(t, bulk != 0 && bulk != bulkItems || loaded && bulk == 0 || !loaded && !unknown && bulk > 0,
+		"%s: %d items of a bulk load, acknowledged: %v, unknown: %v", what, bulk, loaded, unknown)
 	if mark, err := d.Mark("loaded"); (err == nil) != (bulk > 0) || bulk > 0 && string(mark) != "yes" {
 		t.Errorf("%s: %d items of a bulk load, and its mark is %q, %v", what, bulk, mark, err)
 	}
 	failIf(t, others < puts, "%s: %d other items of %d", what, others, puts)
 	s, err := c.Stats()
-	if err != nil || s.Items != bulk+others || s.CodedItems != bulk+others || s.DistinctCodes != len(codes) {
-		t.Errorf("%s: %+v, %d codes, %v", what, s, len(codes), err)
-	}
+	failIf(t, err != nil || s.Items != bulk+others || s.CodedItems != bulk+others ||
+		s.DistinctCodes != len(codes), "%s: %+v, %d codes, %v", what, s, len(codes), err)
 	for _, plan := range []db.Plan{db.PlanScan, db.PlanDisk} {
-		if res, err := dbkit.FirstWithin(c, db.Query{Code: []byte{1, 1}, K: 1, Plan: plan}, 2); err != nil ||
-			res.Total != near {
-			t.Errorf("%s, plan %v: %d items are near, not %d, %v", what, plan, res.Total, near, err)
-		}
+		res, err := dbkit.FirstWithin(c, db.Query{Code: []byte{1, 1}, K: 1, Plan: plan}, 2)
+		failIf(t, err != nil || res.Total != near, "%s, plan %v: %d items are near, not %d, %v", what, plan,
+			res.Total, near, err)
 	}
 	fine(t, errOf(c.Put(ctx, &db.Item{Code: []byte{3, 4}})), what, "afterwards")
 	if names, err := fsys.List("db"); err != nil || slices.Contains(names, store.IngestName) {
@@ -518,16 +513,14 @@ func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
 		fail := &dbkit.FailOnce{K: k}
 		puts, loaded, retried, unknown := bulkLife(errorfs.Wrap(mem, fail), false)
 		if retried {
-			if alone++; !loaded || puts != 2 {
-				t.Errorf("change %d failed: the load failed for good, or what came after: %v, %d", k, loaded,
-					puts)
-			}
+			alone++
+			failIf(t, !loaded || puts != 2,
+				"change %d failed: the load failed for good, or what came after: %v, %d", k, loaded, puts)
 		}
 		checkBulkLife(t, fmt.Sprintf("change %d failed", k), mem, puts, loaded, unknown)
 		if !fail.Fired {
-			if !loaded || puts != 2 {
-				t.Fatalf("without a failure, after %d changes: %d items, loaded: %v", k, puts, loaded)
-			}
+			stopIf(t, !loaded || puts != 2, "without a failure, after %d changes: %d items, loaded: %v", k,
+				puts, loaded)
 			t.Logf("%d changes failed in turn, %d of them only the load", k, alone)
 			break
 		}
@@ -550,9 +543,8 @@ func TestFailedReadsOfABulkLoad(t *testing.T) {
 	w.d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer func() { w.d.Close() }()
 	var err error
-	if w.c, err = w.d.CreateCollection(ctx, "main", db.Schema{Bits: 16}); err != nil {
-		t.Fatal(err)
-	}
+	w.c, err = w.d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
+	stopIf(t, err != nil, "%v", err)
 	w.put(dbkit.CodeItems(20, 16, 1, nil))
 	broken.Store(true)
 	b := w.d.NewBatch()
@@ -674,24 +666,20 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 		}
 	}
 	tr := dbkit.MustTrain(t, w.c, opt)
-	if !wrote || tr.Items != learn.TableRows+48 {
-		t.Fatalf("%d items", tr.Items)
-	}
+	stopIf(t, !wrote || tr.Items != learn.TableRows+48, "%d items", tr.Items)
 	for range 2 {
 		got := need(w.c.Get(ctx, replaced.Key))(t)
-		if like, err := w.c.Get(ctx, "k78"); err != nil || !reflect.DeepEqual(like.Code, got.Code) ||
-			got.CodeFrom != "labels" {
-			t.Errorf("%+v, %+v, %v", like, got, err)
-		}
+		like, err := w.c.Get(ctx, "k78")
+		failIf(t, err != nil || !reflect.DeepEqual(like.Code, got.Code) || got.CodeFrom != "labels",
+			"%+v, %+v, %v", like, got, err)
 		for _, plan := range dbkit.AllPlans {
 			q := db.Query{To: "text", Key: "k1", K: 1, Plan: plan}
 			res, err := dbkit.FirstWithin(w.c, q, 0)
 			failIf(t, err != nil || res.Total == 0, "plan %v: %+v, %v", plan, res, err)
 		}
-		if s, err := w.c.Stats(); err != nil || s.CodedItems != tr.Items ||
-			len(dbkit.AllItems(t, w.c)) != tr.Items {
-			t.Errorf("%+v, %v", s, err)
-		}
+		s, err := w.c.Stats()
+		failIf(t, err != nil || s.CodedItems != tr.Items || len(dbkit.AllItems(t, w.c)) != tr.Items,
+			"%+v, %v", s, err)
 		w.reopen()
 	}
 }

@@ -145,13 +145,11 @@ func TestEveryFailedReadOfACheckpoint(t *testing.T) {
 			fired := fail.Fired
 			fail.Fired = true
 			fail.Mu.Unlock()
-			if left := there(t, mem); (err == nil) != slices.Equal(left, []string{"copy"}) ||
-				err != nil && len(left) > 0 {
-				t.Fatalf("%s, read %d failed: %v, and there is %v", what, k, err, left)
-			}
-			if err != nil && (!errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt)) {
-				t.Errorf("%s, read %d failed: %v", what, k, err)
-			}
+			left := there(t, mem)
+			stopIf(t, (err == nil) != slices.Equal(left, []string{"copy"}) || err != nil && len(left) > 0,
+				"%s, read %d failed: %v, and there is %v", what, k, err, left)
+			failIf(t, err != nil && (!errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt)),
+				"%s, read %d failed: %v", what, k, err)
 			dbkit.MustClose(t, d)
 			if err == nil {
 				checkCopy(t, mem, "copy", what)
@@ -226,8 +224,7 @@ func (c *counted) MaybeError(errorfs.Op) error {
 
 func (c *counted) String() string { return "counted" }
 
-// Wherever it is cancelled, and wherever Close comes, a checkpoint leaves nothing, or is
-// complete.
+// Wherever it is cancelled, and wherever Close comes, a checkpoint leaves nothing, or is complete.
 func TestCancelledCheckpoint(t *testing.T) {
 	t.Parallel()
 	for what, opt := range checkpoints {
@@ -263,10 +260,9 @@ func TestCancelledCheckpoint(t *testing.T) {
 					want = db.ErrClosed
 				}
 				stopIf(t, err != nil && !errors.Is(err, want), "%s, at operation %d: %v", what, k, err)
-				if left := there(t, mem); (err == nil) != slices.Equal(left, []string{"copy"}) ||
-					err != nil && len(left) > 0 {
-					t.Fatalf("%s, at operation %d: %v, and there is %v", what, k, err, left)
-				}
+				left := there(t, mem)
+				stopIf(t, (err == nil) != slices.Equal(left, []string{"copy"}) || err != nil && len(left) > 0,
+					"%s, at operation %d: %v, and there is %v", what, k, err, left)
 				if closes && reached {
 					must(t, <-closed)
 					d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
@@ -309,10 +305,9 @@ func TestCheckpointRefuses(t *testing.T) {
 	for dir, want := range map[string]error{"empty": db.ErrExists, "db": db.ErrExists,
 		"foreign": db.ErrExists, "photos": db.ErrExists, "db/": db.ErrExists} {
 		for what, opt := range checkpoints {
-			if err := d.Checkpoint(ctx, dir, opt); !errors.Is(err, want) ||
-				!strings.Contains(err.Error(), strings.Trim(dir, "/")) {
-				t.Errorf("%s to %s: %v", what, dir, err)
-			}
+			err := d.Checkpoint(ctx, dir, opt)
+			failIf(t, !errors.Is(err, want) || !strings.Contains(err.Error(), strings.Trim(dir, "/")),
+				"%s to %s: %v", what, dir, err)
 		}
 	}
 	for _, path := range []string{"foreign.incomplete/thesis", "photos.incomplete/store",
@@ -334,10 +329,9 @@ func TestCheckpointRefuses(t *testing.T) {
 			second = d.Checkpoint(ctx, "busy", db.CheckpointOptions{})
 		}
 	}}
-	if err := d.Checkpoint(ctx, "busy", opt); err != nil ||
-		!errors.Is(second, db.ErrLocked) && !errors.Is(second, db.ErrExists) {
-		t.Errorf("%v, and at the same time %v", err, second)
-	}
+	err := d.Checkpoint(ctx, "busy", opt)
+	failIf(t, err != nil || !errors.Is(second, db.ErrLocked) && !errors.Is(second, db.ErrExists),
+		"%v, and at the same time %v", err, second)
 	checkCopy(t, mem, "busy", "of two at a time")
 	db.State(d).Engine.Log.Fail(errors.New("the disk is gone"))
 	for what, opt := range checkpoints {
@@ -348,8 +342,7 @@ func TestCheckpointRefuses(t *testing.T) {
 	errorIs(t, d.Checkpoint(ctx, "late", db.CheckpointOptions{}), db.ErrClosed)
 }
 
-// Paths are those of the operating system, too, and a full disk of the copy does not fail
-// the database.
+// Paths are those of the operating system, too, and a full disk of the copy does not fail the database.
 func TestCheckpointOnDisk(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))

@@ -178,8 +178,7 @@ func TestEncodeAllIsEncode(t *testing.T) {
 	}))
 }
 
-// itemProjections returns the projections of an item by modality of the collection,
-// nil where it has none.
+// itemProjections returns the projections of an item by modality of the collection, nil where it has none.
 func itemProjections(t *testing.T, c *db.Collection, it *db.Item) (z [][]float64) {
 	t.Helper()
 	for _, m := range dbkit.PairsSchema.Modalities {
@@ -233,9 +232,8 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 				need(c.Put(ctx, it))(t)
 			}
 			view := training.Fusion
-			if tc.fusion == "auto" && (view.Weights["image"] > .5 || view.Weights["text"] != 1) {
-				t.Errorf("noise counts: %+v", view)
-			}
+			failIf(t, tc.fusion == "auto" && (view.Weights["image"] > .5 || view.Weights["text"] != 1),
+				"noise counts: %+v", view)
 			// The mean of what the labelled items teach, which is subtracted unless the fusion is given.
 			mean, aim := make([]float64, bits), make([]float64, bits)
 			check := func() {
@@ -244,12 +242,10 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 				cv := inSpace(t, c, 1)
 				for _, it := range items[:200] {
 					stored := need(c.Get(ctx, it.Key))(t)
-					if stored.CodeFrom != "labels" {
-						t.Fatalf("the code of a labelled item is from %q", stored.CodeFrom)
-					}
-					if !cv.Space.Learned.LabelAim(aim, cv.Labels.Lookup(it.Labels)) {
-						t.Fatalf("the model does not know the labels %q", it.Labels)
-					}
+					stopIf(t, stored.CodeFrom != "labels", "the code of a labelled item is from %q",
+						stored.CodeFrom)
+					stopIf(t, !cv.Space.Learned.LabelAim(aim, cv.Labels.Lookup(it.Labels)),
+						"the model does not know the labels %q", it.Labels)
 					for j := range mean {
 						if tc.fusion == "auto" {
 							mean[j] += aim[j] / 200
@@ -282,9 +278,8 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 					}
 					stored := need(c.Get(ctx, it.Key))(t)
 					code := codec.PackSigns(codec.NewCode(bits), want).AppendBytes(nil, bits)
-					if !slices.Equal(stored.Code, code) {
-						t.Fatalf("item %d has code %x, want %x", i, stored.Code, code)
-					}
+					stopIf(t, !slices.Equal(stored.Code, code), "item %d has code %x, want %x", i,
+						stored.Code, code)
 					from := "fused"
 					if tc.alone != "" && z[0] != nil && z[1] != nil {
 						from = tc.alone
@@ -292,9 +287,8 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 					if weights[0] > 0 != (weights[1] > 0) && z[0] != nil && z[1] != nil && tc.alone == "" {
 						from = "text"
 					}
-					if stored.CodeFrom != from {
-						t.Errorf("item %d has its code from %q, want %q", i, stored.CodeFrom, from)
-					}
+					failIf(t, stored.CodeFrom != from, "item %d has its code from %q, want %q", i,
+						stored.CodeFrom, from)
 					if encoded, _, err := c.Encode(it); err != nil || !slices.Equal(encoded, code) {
 						t.Errorf("item %d would get %x (%v), and has %x", i, encoded, err, code)
 					}
@@ -360,9 +354,8 @@ func TestNearInParts(t *testing.T) {
 			got, err := s.Near(ctx, []codec.Near{3}, query, numbers, r)
 			slices.Sort(want[1:])
 			slices.Sort(got[1:])
-			if err != nil || !slices.Equal(got, want) {
-				t.Fatalf("%d of %d codes within %d, want %d: %v", len(got), n, r, len(want), err)
-			}
+			stopIf(t, err != nil || !slices.Equal(got, want), "%d of %d codes within %d, want %d: %v",
+				len(got), n, r, len(want), err)
 			for _, x := range got[1:] {
 				rows, err := s.Rows(x.Position())
 				if a, b := rows.AppendTo(nil, nil), warm.Table.Rows(x.Position()).AppendTo(nil,
@@ -374,8 +367,7 @@ func TestNearInParts(t *testing.T) {
 	}
 }
 
-// What ends one of the goroutines ends the search, with an error that says what it
-// was, and a panic is one.
+// What ends one of the goroutines ends the search, with an error that says what it was, and a panic is one.
 func TestNearFails(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	s, warm := storedNear(t, 3000)

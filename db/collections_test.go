@@ -30,8 +30,7 @@ func allKeys(t testing.TB, d *db.DB) map[string]bool {
 	return keys
 }
 
-// Nothing is left of a collection that is dropped, and nothing else goes; what reads it
-// already goes on.
+// Nothing is left of a collection that is dropped, and nothing else goes; what reads it already goes on.
 func TestDropCollection(t *testing.T) {
 	t.Parallel()
 	opts := &db.Options{FS: vfs.NewMem()}
@@ -130,8 +129,7 @@ func TestDropCollection(t *testing.T) {
 	dbkit.EqualItems(t, items, dbkit.AllItems(t, dbkit.MustCollection(t, d, "kept")))
 }
 
-// A training of a collection that is dropped ends, whatever it is doing, and leaves
-// nothing.
+// A training of a collection that is dropped ends, whatever it is doing, and leaves nothing.
 func TestDropCollectionEndsItsTraining(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []string{"", "encode"} { // as it begins, and when its space is there
@@ -238,12 +236,10 @@ func TestCommitsAmongManyCollections(t *testing.T) {
 	}
 	putAmong, createAmong := allocated(put), allocated(create)
 	// A map of so many collections takes some 100,000 bytes.
-	if putAmong > putAlone+20_000 {
-		t.Errorf("a put allocates %d bytes, and %d among %d collections", putAlone, putAmong, many)
-	}
-	if createAmong > createAlone+20_000 {
-		t.Errorf("creating a collection allocates %d bytes, and %d among %d", createAlone, createAmong, many)
-	}
+	failIf(t, putAmong > putAlone+20_000, "a put allocates %d bytes, and %d among %d collections", putAlone,
+		putAmong, many)
+	failIf(t, createAmong > createAlone+20_000, "creating a collection allocates %d bytes, and %d among %d",
+		createAlone, createAmong, many)
 	t.Logf("put: %d bytes, then %d; create: %d, then %d", putAlone, putAmong, createAlone, createAmong)
 }
 
@@ -273,9 +269,8 @@ func TestCollectionsComeAndGo(t *testing.T) {
 	check := func() {
 		t.Helper()
 		names, err := d.Collections()
-		if err != nil || len(names) != len(want) {
-			t.Fatalf("%d collections, not %d: %v", len(names), len(want), err)
-		}
+		stopIf(t, err != nil || len(names) != len(want), "%d collections, not %d: %v", len(names), len(want),
+			err)
 		for _, name := range names {
 			c, err := d.Collection(name)
 			stopIf(t, err != nil || !want[name], "%s: %v", name, err)

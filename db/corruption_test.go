@@ -274,9 +274,8 @@ func TestDamageToEveryByte(t *testing.T) {
 	}
 }
 
-// What is left of a database that was not closed, and damaged then, is what one of its
-// commits has left, or it is found: damage at the end of a log looks like what a crash
-// leaves.
+// What is left of a database that was not closed, and damaged then, is what one of its commits has left, or
+// it is found: damage at the end of a log looks like what a crash leaves.
 func TestDamageToAKilledDatabase(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewCrashableMem()
@@ -363,9 +362,8 @@ func survivors(t *testing.T, label string, files map[string][]byte, states map[s
 	return fmt.Sprintf("all but the last %d", commits-n)
 }
 
-// Damage in the codes of a space that stands by concerns it alone: the database opens,
-// the others are searched, and writes go on when it has been dropped. What loading it has
-// found is not searched past.
+// Damage in the codes of a space that stands by concerns it alone: the database opens, the others are
+// searched, and writes go on when it has been dropped. What loading it has found is not searched past.
 func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	dbkit.LongTest(t)
 	dir := t.TempDir()
@@ -387,10 +385,9 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	d = dbkit.MustOpen(t, dir, nil)
 	defer d.Close()
 	c, other = dbkit.MustCollection(t, d, "main"), dbkit.MustCollection(t, d, db.Inside(other).Name)
-	if got, err := c.Search(ctx, db.Query{Key: "k7"}); err != nil || len(got.Hits) != len(want.Hits) ||
-		got.Hits[3].Key != want.Hits[3].Key {
-		t.Errorf("in the space that is whole: %+v, %v", got, err)
-	}
+	got, err := c.Search(ctx, db.Query{Key: "k7"})
+	failIf(t, err != nil || len(got.Hits) != len(want.Hits) || got.Hits[3].Key != want.Hits[3].Key,
+		"in the space that is whole: %+v, %v", got, err)
 	errorsAre(t, db.ErrCorrupt, map[string]error{
 		"search":   errOf(mustInSpace(t, c, 1).Search(ctx, db.Query{Key: "k7"})),
 		"put":      errOf(c.Put(ctx, items[0])),
@@ -427,9 +424,8 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 	}
 	findings := 0
 	_, err = db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(f report.Finding) error {
-		if !strings.Contains(f.Problem, "checksum") || strings.Contains(f.Problem, "carrier") {
-			t.Errorf("%+v", f)
-		}
+		failIf(t, !strings.Contains(f.Problem, "checksum") || strings.Contains(f.Problem, "carrier"), "%+v",
+			f)
 		findings++
 		return nil
 	})

@@ -96,9 +96,8 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 	var cs [2]*db.Collection
 	for i, schema := range []db.Schema{dbkit.PairsSchema, {Bits: 16}} {
 		var err error
-		if cs[i], err = d.CreateCollection(ctx, []string{"main", "codes"}[i], schema); err != nil {
-			t.Fatal(err)
-		}
+		cs[i], err = d.CreateCollection(ctx, []string{"main", "codes"}[i], schema)
+		stopIf(t, err != nil, "%v", err)
 	}
 	into := need(d.CreateCollection(ctx, "imports", db.Schema{Bits: 16}))(t)
 	items := dbkit.ViewItems(60, seed)
@@ -198,21 +197,17 @@ func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWrit
 			}
 		}
 	}
-	if !maps.Equal(found[0], found[1]) {
-		t.Fatalf("%s: %v in one collection, %v in the other", label, found[0], found[1])
-	}
+	stopIf(t, !maps.Equal(found[0], found[1]), "%s: %v in one collection, %v in the other", label, found[0],
+		found[1])
 	for j, w := range writers {
 		own := maps.Clone(found[0])
 		maps.DeleteFunc(own, func(key, _ string) bool { return key[1] != w.key(0)[1] })
 		mark, err := d.Mark(w.mark())
 		n, _ := strconv.ParseInt(string(mark), 10, 64) // none before the first batch
-		if err != nil && !errors.Is(err, db.ErrNotFound) || n < least[j] || n > most[j] {
-			t.Fatalf("%s: writer %d, after %d to %d batches: mark %q, %v", label, j, least[j], most[j], mark,
-				err)
-		}
-		if !maps.Equal(own, w.after(n)) {
-			t.Fatalf("%s: writer %d, after batch %d, as its mark says: %v", label, j, n, own)
-		}
+		stopIf(t, err != nil && !errors.Is(err, db.ErrNotFound) || n < least[j] || n > most[j],
+			"%s: writer %d, after %d to %d batches: mark %q, %v", label, j, least[j], most[j], mark, err)
+		stopIf(t, !maps.Equal(own, w.after(n)), "%s: writer %d, after batch %d, as its mark says: %v", label,
+			j, n, own)
 	}
 	more(d)
 	c := dbkit.MustCollection(t, d, "main")

@@ -24,8 +24,7 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// pages reads an answer to its end, k hits at a time, and calls between after
-// each page.
+// pages reads an answer to its end, k hits at a time, and calls between after each page.
 func pages(c *db.Collection, q db.Query, k int, between func()) ([]db.Hit, error) {
 	var hits []db.Hit
 	q.K = k
@@ -45,8 +44,7 @@ func pages(c *db.Collection, q db.Query, k int, between func()) ([]db.Hit, error
 	}
 }
 
-// An item that is alone with its code comes once, though its projection points
-// away from the query.
+// An item that is alone with its code comes once, though its projection points away from the query.
 func TestPagesOfLearnedCodesAreTheWholeAnswer(t *testing.T) {
 	t.Parallel()
 	for _, labelled := range []int{3, 60} {
@@ -60,9 +58,7 @@ func TestPagesOfLearnedCodesAreTheWholeAnswer(t *testing.T) {
 		putAll(t, c, items) // most have a code of their own now
 		q := db.Query{From: "image", Vector: items[7].Vectors["image"], K: 100}
 		want, err := c.Search(ctx, q)
-		if err != nil || len(want.Hits) != 60 {
-			t.Fatalf("%d hits, %v", len(want.Hits), err)
-		}
+		stopIf(t, err != nil || len(want.Hits) != 60, "%d hits, %v", len(want.Hits), err)
 		for _, k := range []int{1, 2, 7, 59, 60} {
 			if got, err := pages(c, q, k, func() {}); err != nil || !oracle.SameHits(got, want.Hits) {
 				t.Errorf("pages of %d: %v, %v\nwant %v", k, got, err, want.Hits)
@@ -71,8 +67,7 @@ func TestPagesOfLearnedCodesAreTheWholeAnswer(t *testing.T) {
 	}
 }
 
-// What comes and goes between the pages does not make the rest come twice, or
-// not at all.
+// What comes and goes between the pages does not make the rest come twice, or not at all.
 func TestPagesWhileTheCollectionChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := need(db.Open("db", &db.Options{FS: vfs.NewMem()}))(t)
@@ -139,23 +134,21 @@ func TestPagesAfterThoseBeforeWereDeleted(t *testing.T) {
 	stopIf(t, err != nil || len(res.Hits) != 5, "%v, %v", res, err)
 	need(c.Delete(ctx, "0", "1", "2", "3", "4"))(t)
 	q.After = res.Next
-	if res, err = c.Search(ctx, q); err != nil || len(res.Hits) != 5 || res.Next == "" {
-		t.Fatalf("%d hits, next %q, %v", len(res.Hits), res.Next, err)
-	}
+	res, err = c.Search(ctx, q)
+	stopIf(t, err != nil || len(res.Hits) != 5 || res.Next == "", "%d hits, next %q, %v", len(res.Hits),
+		res.Next, err)
 	q.After = res.Next
-	if res, err = c.Search(ctx, q); err != nil || len(res.Hits) != 2 || res.Next != "" {
-		t.Fatalf("%d hits, next %q, %v", len(res.Hits), res.Next, err)
-	}
+	res, err = c.Search(ctx, q)
+	stopIf(t, err != nil || len(res.Hits) != 2 || res.Next != "", "%d hits, next %q, %v", len(res.Hits),
+		res.Next, err)
 	// Within a radius, likewise; and an answer that has lost what followed ends.
 	q.After, q.K = "", 3
-	if res, err = dbkit.FirstWithin(c, q, 4); err != nil || len(res.Hits) != 3 || res.Total != 5 {
-		t.Fatal(res, err)
-	}
+	res, err = dbkit.FirstWithin(c, q, 4)
+	stopIf(t, err != nil || len(res.Hits) != 3 || res.Total != 5, "%v, %v", res, err)
 	q.After = res.Next
 	need(c.Delete(ctx, "8", "9", "10", "11"))(t)
-	if res, err = dbkit.FirstWithin(c, q, 4); err != nil || len(res.Hits) != 0 || res.Next != "" {
-		t.Fatal(res, err)
-	}
+	res, err = dbkit.FirstWithin(c, q, 4)
+	stopIf(t, err != nil || len(res.Hits) != 0 || res.Next != "", "%v, %v", res, err)
 }
 
 // The last page has no cursor, also where some items of the target have no code.
@@ -176,9 +169,8 @@ func TestLastPageHasNoCursor(t *testing.T) {
 	stopIf(t, err != nil || s.CodedItems == s.Items, "%v, %v", s, err)
 	for _, plan := range dbkit.AllPlans {
 		res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, To: "image", K: 40, Plan: plan})
-		if err != nil || len(res.Hits) != 40 || res.Next != "" {
-			t.Errorf("plan %v: %d hits, next %q, %v", plan, len(res.Hits), res.Next, err)
-		}
+		failIf(t, err != nil || len(res.Hits) != 40 || res.Next != "", "plan %v: %d hits, next %q, %v", plan,
+			len(res.Hits), res.Next, err)
 	}
 }
 
@@ -249,8 +241,7 @@ func TestCursorOfAnotherSpace(t *testing.T) {
 	errorIs(t, errOf(c.Search(ctx, q)), db.ErrInvalid, "space 2")
 }
 
-// Whatever stands in a cursor, with or without a good checksum: no panic, and
-// never an item twice.
+// Whatever stands in a cursor, with or without a good checksum: no panic, and never an item twice.
 func FuzzCursor(f *testing.F) {
 	d, c := dbkit.OpenCoded(f, 8)
 	var items []*db.Item
@@ -312,9 +303,8 @@ func TestCursorOfEachHit(t *testing.T) {
 			if errors.Is(err, db.ErrNoModel) && radius >= 0 {
 				continue
 			}
-			if err != nil || whole.Rerank != want && radius < 0 {
-				t.Fatalf("%s: order %v, want %v, %v", what, whole.Rerank, want, err)
-			}
+			stopIf(t, err != nil || whole.Rerank != want && radius < 0, "%s: order %v, want %v, %v", what,
+				whole.Rerank, want, err)
 			for i, h := range whole.Hits {
 				rest := q
 				rest.K, rest.Include, rest.After = 5, 0, h.Cursor
@@ -386,9 +376,8 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 		whole, err := c.Search(ctx, all)
 		must(t, err, what)
 		page, err := c.Search(ctx, q)
-		if err != nil || page.Next == "" || len(whole.Hits) < 10 {
-			t.Fatalf("%s: %d hits in all, %+v, %v", what, len(whole.Hits), page, err)
-		}
+		stopIf(t, err != nil || page.Next == "" || len(whole.Hits) < 10, "%s: %d hits in all, %+v, %v", what,
+			len(whole.Hits), page, err)
 		for name, change := range may {
 			next := q
 			next.After = page.Next

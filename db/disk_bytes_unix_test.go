@@ -49,9 +49,8 @@ func checkDisk(t *testing.T, d *db.DB, dir, when string) int64 {
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
 		before := blocksIn(t, dir)
 		s := need(d.Stats())(t)
-		if s.ObsoleteBytes > s.DiskBytes {
-			t.Errorf("%s: %d bytes, of which %d are obsolete", when, s.DiskBytes, s.ObsoleteBytes)
-		}
+		failIf(t, s.ObsoleteBytes > s.DiskBytes, "%s: %d bytes, of which %d are obsolete", when, s.DiskBytes,
+			s.ObsoleteBytes)
 		if before == s.DiskBytes && before == blocksIn(t, dir) {
 			return s.DiskBytes
 		}

@@ -168,9 +168,9 @@ func (ch *largeChange) onFull(t *testing.T, room int64) (left int64, done bool) 
 	disk.Set(func() { disk.Room = room })
 	err := ch.do(c)
 	disk.Set(func() { left, disk.Room = disk.Room, -1 })
-	if done = err == nil; !done && !errors.Is(err, db.ErrDiskFull) && !errors.Is(err, db.ErrFailed) {
-		t.Errorf("room for %d bytes: %v", room, err)
-	}
+	done = err == nil
+	failIf(t, !done && !errors.Is(err, db.ErrDiskFull) && !errors.Is(err, db.ErrFailed),
+		"room for %d bytes: %v", room, err)
 	_ = d.Close() // it may have failed
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer dbkit.MustClose(t, d)
@@ -248,14 +248,12 @@ func TestLinksNeedNoRoom(t *testing.T) {
 	disk.Set(func() { disk.Room = -1 })
 	copied := dbkit.MustOpen(t, "copy", &db.Options{FS: disk, MustExist: true, ReadOnly: true})
 	defer dbkit.MustClose(t, copied)
-	if got := dbkit.AllItems(t, dbkit.MustCollection(t, copied, "main")); len(got) != len(items) ||
-		!bytes.Equal(got[99].Payload, items[99].Payload) {
-		t.Errorf("%d of %d items are in the copy", len(got), len(items))
-	}
+	got := dbkit.AllItems(t, dbkit.MustCollection(t, copied, "main"))
+	failIf(t, len(got) != len(items) || !bytes.Equal(got[99].Payload, items[99].Payload),
+		"%d of %d items are in the copy", len(got), len(items))
 }
 
-// A full disk is called one when it keeps a database from being opened, by whichever file
-// it does.
+// A full disk is called one when it keeps a database from being opened, by whichever file it does.
 func TestOpenOnAFullDisk(t *testing.T) {
 	effort.Slow(t)
 	whole := vfs.NewCrashableMem()
@@ -286,8 +284,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A machine that has run out of file descriptors is no damage: a repair ends, and nothing
-// is lost.
+// A machine that has run out of file descriptors is no damage: a repair ends, and nothing is lost.
 func TestRepairWithoutFileDescriptors(t *testing.T) {
 	t.Parallel()
 	p := smallPatient(t)
@@ -310,9 +307,8 @@ func TestRepairWithoutFileDescriptors(t *testing.T) {
 		if int(opened.Load()) <= k {
 			break
 		}
-		if err != nil && !strings.Contains(err.Error(), syscall.EMFILE.Error()) {
-			t.Errorf("table %d could not be opened: %v", k, err)
-		}
+		failIf(t, err != nil && !strings.Contains(err.Error(), syscall.EMFILE.Error()),
+			"table %d could not be opened: %v", k, err)
 	}
 	p.whole("with file descriptors")
 }
@@ -418,8 +414,7 @@ func TestReserveIsKept(t *testing.T) {
 	dbkit.MustClose(t, d)
 }
 
-// What is to be written counts before it is, so that a load that would fill the disk does
-// not begin.
+// What is to be written counts before it is, so that a load that would fill the disk does not begin.
 func TestReserveCountsWhatIsToCome(t *testing.T) {
 	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 1 << 20})
@@ -428,10 +423,9 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 	item := &db.Item{Key: "large", Payload: make([]byte, 1<<20)}
 	var full *db.DiskFullError
 	tell(disk, d, 1<<20+2<<20) // it would leave nothing; the spare file, of 512 KiB, is taken off
-	if _, err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20-1<<19 ||
-		full.Needed < 2<<20 || full.Reserve != 1<<20 {
-		t.Errorf("%v", err)
-	}
+	_, err := c.Put(ctx, item)
+	failIf(t, !errors.As(err, &full) || full.Free != 3<<20-1<<19 || full.Needed < 2<<20 ||
+		full.Reserve != 1<<20, "%v", err)
 	tell(disk, d, 1<<20+4<<20)
 	fine(t, errOf(c.Put(ctx, item)))
 	fine(t, errOf(c.Put(ctx, &db.Item{Key: "k"})))
@@ -474,8 +468,7 @@ func TestOpenWithTheSpareFile(t *testing.T) {
 	}
 }
 
-// Where tables cannot be written though the log can, memory would fill up: writes are
-// refused until they can.
+// Where tables cannot be written though the log can, memory would fill up: writes are refused until they can.
 func TestTablesThatFindNoRoom(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{false, true} {

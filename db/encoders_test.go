@@ -89,10 +89,9 @@ func TestEncodersThatCannotBe(t *testing.T) {
 			"a command of 16387 bytes"},
 		{codes, []db.Encoder{one}, "bring codes"},
 	} {
-		if err := r.c.Alter(ctx, db.Alteration{Encoders: r.all}); !errors.Is(err, db.ErrInvalid) ||
-			!strings.Contains(err.Error(), r.want) {
-			t.Errorf("%q: %v", r.all, err)
-		}
+		err := r.c.Alter(ctx, db.Alteration{Encoders: r.all})
+		failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), r.want), "%q: %v", r.all,
+			err)
 	}
 	got, err := c.Schema()
 	failIf(t, err != nil || len(got.Encoders) != 1, "%v, %v", got, err)

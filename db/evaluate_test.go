@@ -15,9 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// meanAveragePrecision is computed from codes as a user has them, by the
-// definition: rank by (distance, position), average the precision at each
-// relevant item.
+// meanAveragePrecision is computed from codes as a user has them, by the definition: rank by (distance,
+// position), average the precision at each relevant item.
 func meanAveragePrecision(queries [][]byte, queryLabels [][]string, codes [][]byte,
 	labels [][]string) float64 {
 	sum := 0.0
@@ -113,23 +112,20 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 			r.Hamming.Queries != 60, "%s->%s: %+v, want mAP %g over %d", r.From, r.To, r.Hamming, want,
 			len(codes))
 		within2, recall2 := withinRadius(queryCodes, e.Labels, codes, labels, 2)
-		if p := r.Hamming.ByRadius[2]; len(r.Hamming.ByRadius) != 33 ||
-			math.Abs(p.Precision-within2) > 1e-12 || math.Abs(p.Recall-recall2) > 1e-12 {
-			t.Errorf("%s->%s: %+v, want %g, %g", r.From, r.To, p, within2, recall2)
-		}
+		p := r.Hamming.ByRadius[2]
+		failIf(t, len(r.Hamming.ByRadius) != 33 || math.Abs(p.Precision-within2) > 1e-12 ||
+			math.Abs(p.Recall-recall2) > 1e-12, "%s->%s: %+v, want %g, %g", r.From, r.To, p, within2, recall2)
 		for _, m := range []eval.Metrics{r.Hamming, r.Asymmetric} {
-			if len(m.ByTop) != 5 || m.ByTop[4].K != 100 || m.ByTop[4].Precision < .4 {
-				t.Errorf("%s->%s: %+v", r.From, r.To, m.ByTop)
-			}
+			failIf(t, len(m.ByTop) != 5 || m.ByTop[4].K != 100 || m.ByTop[4].Precision < .4, "%s->%s: %+v",
+				r.From, r.To, m.ByTop)
 		}
 		failIf(t, r.Hamming.MAP < .4 || r.Asymmetric.MAP < .4, "%s->%s: %+v", r.From, r.To, r)
 	}
 
 	// Scored by a truth in which nothing is relevant.
 	e.Truth = make([][]string, len(items))
-	if got, err = c.Evaluate(ctx, e); err != nil || got[0].Hamming.MAP != 0 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	got, err = c.Evaluate(ctx, e)
+	failIf(t, err != nil || got[0].Hamming.MAP != 0, "%+v, %v", got, err)
 	for name, bad := range map[string]db.Evaluation{
 		"no queries":       {},
 		"unknown modality": {Queries: map[string][][]float32{"smell": {{1}}}, Labels: [][]string{{"a"}}},

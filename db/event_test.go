@@ -186,9 +186,8 @@ func checkOrder(t *testing.T, all []*event.Event) {
 		if e.Operation != 0 {
 			phases[one{e.Op, e.Operation}] = append(phases[one{e.Op, e.Operation}], e.Phase)
 		}
-		if e.Op != "" && e.Name != event.NameOf(e.Op, e.Phase) || e.Time.IsZero() || e.Dir == "" {
-			t.Errorf("%+v", e)
-		}
+		failIf(t, e.Op != "" && e.Name != event.NameOf(e.Op, e.Phase) || e.Time.IsZero() || e.Dir == "",
+			"%+v", e)
 	}
 	failIf(t, len(phases) == 0, "no operation")
 	for what, p := range phases {
@@ -270,9 +269,8 @@ func testListenerEnds(t *testing.T, end func()) {
 			n++
 		}
 	}
-	if calls != 1 || n != 1 || !strings.Contains(log.lines[len(log.lines)-1], string(event.Closed)) {
-		t.Errorf("%d calls, %d said so: %q", calls, n, log.lines)
-	}
+	failIf(t, calls != 1 || n != 1 || !strings.Contains(log.lines[len(log.lines)-1], string(event.Closed)),
+		"%d calls, %d said so: %q", calls, n, log.lines)
 }
 
 // What happens to a database: its disk breaks, it has lost commits, its disk is full.
@@ -289,10 +287,9 @@ func TestEventsOfTrouble(t *testing.T) {
 		a := dbkit.MustStats(t, d).Activity
 		failIf(t, !a.Failed || a.WriteErrors != 2, "%+v", a)
 		_ = d.Close()
-		if e := h.of(event.Failed); len(e) != 1 || !strings.Contains(e[0].Err.Error(), "the disk is gone") ||
-			e[0].Level != slog.LevelError {
-			t.Errorf("%+v", e)
-		}
+		e := h.of(event.Failed)
+		failIf(t, len(e) != 1 || !strings.Contains(e[0].Err.Error(), "the disk is gone") ||
+			e[0].Level != slog.LevelError, "%+v", e)
 	})
 	t.Run("missing commits", func(t *testing.T) {
 		var h heard
@@ -308,9 +305,8 @@ func TestEventsOfTrouble(t *testing.T) {
 		failIf(t, a.LostCommits != 0, "%d commits are lost, acknowledged", a.LostCommits)
 		dbkit.MustClose(t, d)
 		e := h.of(event.CommitsMissing)
-		if (lost > 0) != (len(e) == 1) || lost > 0 && attrOf(e[0], "missing").Uint64() != lost {
-			t.Errorf("%d lost: %+v", lost, e)
-		}
+		failIf(t, (lost > 0) != (len(e) == 1) || lost > 0 && attrOf(e[0], "missing").Uint64() != lost,
+			"%d lost: %+v", lost, e)
 		must(t, mem.Remove("db/COMMITS"))
 		d = dbkit.MustOpen(t, "db", &db.Options{FS: mem, EventListener: h.listen})
 		problem := d.Recovery().Problem
@@ -399,9 +395,8 @@ func checkDocumented(t *testing.T, table map[event.Name]string, e *event.Event) 
 		name, level = event.NameOf("op", e.Phase), ""
 	}
 	says, has := table[name]
-	if !has || level != "" && !strings.HasPrefix(says, level+" ") {
-		t.Errorf("docs/OPERATIONS.md does not have %s at level %s: %q", name, level, says)
-	}
+	failIf(t, !has || level != "" && !strings.HasPrefix(says, level+" "),
+		"docs/OPERATIONS.md does not have %s at level %s: %q", name, level, says)
 	for _, a := range e.Attributes() {
 		switch a.Key {
 		case "dir", "collection", "operation", "duration", "error":
@@ -480,9 +475,8 @@ func TestEventsOfInterruptions(t *testing.T) {
 	e := said("fddhdb.train.failed")
 	failIf(t, attrOf(e, "resumes").Any() != nil || e.Level != slog.LevelInfo, "training: %+v", e)
 	left := said("fddhdb.reindex.failed")
-	if attrOf(left, "resumes").Any() != true || left.Space == 0 || left.Level != slog.LevelInfo {
-		t.Errorf("reindexing: %+v", left)
-	}
+	failIf(t, attrOf(left, "resumes").Any() != true || left.Space == 0 || left.Level != slog.LevelInfo,
+		"reindexing: %+v", left)
 	checkDocumented(t, eventsInTable(t), left)
 
 	d = dbkit.MustOpen(t, "db", opts)

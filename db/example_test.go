@@ -9,8 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// The whole flow: items with a picture and words, labels to learn from, and a
-// search from words to pictures.
+// The whole flow: items with a picture and words, labels to learn from, and a search from words to pictures.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "fddhdb")
@@ -60,8 +59,7 @@ func Example() {
 	// cat at distance 0
 }
 
-// A codes-only collection searches codes that its items bring: perceptual
-// hashes, say.
+// A codes-only collection searches codes that its items bring: perceptual hashes, say.
 func Example_codesOnly() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "fddhdb")

@@ -180,17 +180,15 @@ func TestPutIfAfterTraining(t *testing.T) {
 	old := need(c.Get(ctx, "k7"))(t)
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 	trained, err := c.Get(ctx, "k7")
-	if err != nil || old.Code != nil || trained.Code == nil {
-		t.Fatalf("code %x before the training and %x after it, %v", old.Code, trained.Code, err)
-	}
+	stopIf(t, err != nil || old.Code != nil || trained.Code == nil,
+		"code %x before the training and %x after it, %v", old.Code, trained.Code, err)
 	changed := *items[7]
 	changed.Payload = []byte("changed")
 	for what, expected := range map[string]*db.Item{"before": old, "after": trained} {
 		fine(t, c.PutIf(ctx, &changed, expected), "as it was read", what, "the training")
-		if it, err := c.Get(ctx, "k7"); err != nil || string(it.Payload) != "changed" ||
-			!bytes.Equal(it.Code, trained.Code) {
-			t.Errorf("stored is %q with code %x, %v", it.Payload, it.Code, err)
-		}
+		it, err := c.Get(ctx, "k7")
+		failIf(t, err != nil || string(it.Payload) != "changed" || !bytes.Equal(it.Code, trained.Code),
+			"stored is %q with code %x, %v", it.Payload, it.Code, err)
 		if err := c.PutIf(ctx, items[7], expected); !errors.Is(err, db.ErrConflict) {
 			t.Errorf("an item that is changed, as it was read %s the training: %v", what, err)
 		}

@@ -223,8 +223,7 @@ func secret(n int) string {
 	return string(bytes.ToUpper(fmt.Appendf(nil, "%x", dbkit.RandomCodes(1, 256, uint64(n))[0])))
 }
 
-// Nothing of other collections, of what has gone or of vectors is in the files of what
-// leaves it out.
+// Nothing of other collections, of what has gone or of vectors is in the files of what leaves it out.
 func TestExtractHoldsNothingElse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -282,8 +281,7 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 	}
 }
 
-// A space that is being built is completed in a copy of the collection, and is no part of
-// an index-only one.
+// A space that is being built is completed in a copy of the collection, and is no part of an index-only one.
 func TestExtractWhileBuilding(t *testing.T) {
 	t.Parallel()
 	fsys := vfs.NewMem()
@@ -384,18 +382,15 @@ func TestExtractOfLargeItems(t *testing.T) {
 	large := 0
 	for _, path := range tables {
 		info, err := os.Stat(path)
-		if err != nil || info.Size() > int64(store.TableBytes)*7/4 {
-			t.Errorf("%s has %d bytes, %v", path, info.Size(), err)
-		}
+		failIf(t, err != nil || info.Size() > int64(store.TableBytes)*7/4, "%s has %d bytes, %v", path,
+			info.Size(), err)
 		if info.Size() > int64(store.TableBytes)/4 {
 			large++
 		}
 	}
 	failIf(t, large < 2, "%d large tables", large)
 	for it, err := range dbkit.MustCollection(t, is, "main").Items(ctx, "") {
-		if err != nil || want[it.Key] != sha256.Sum256(it.Payload) {
-			t.Fatalf("item %s: %v", it.Key, err)
-		}
+		stopIf(t, err != nil || want[it.Key] != sha256.Sum256(it.Payload), "item %s: %v", it.Key, err)
 		delete(want, it.Key)
 	}
 	failIf(t, len(want) > 0, "%d items are not there", len(want))

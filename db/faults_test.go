@@ -148,8 +148,7 @@ func reads(l *spacesLife) error {
 	return err
 }
 
-// faultyBase makes the databases that the cases begin with: one that was closed, and one
-// that was not.
+// faultyBase makes the databases that the cases begin with: one that was closed, and one that was not.
 func faultyBase(t *testing.T) (closed, crashed *vfs.MemFS) {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
@@ -241,9 +240,8 @@ func faultyCases(t *testing.T) []faultyCase {
 	}...)
 }
 
-// run does it while the k-th operation of a sort fails, and from then on all if forever,
-// and closes the database. It returns what failed, whether it came to that, and the
-// states that may be there afterwards.
+// run does it while the k-th operation of a sort fails, and from then on all if forever, and closes the
+// database. It returns what failed, whether it came to that, and the states that may be there afterwards.
 func (c faultyCase) run(fail *dbkit.FailOnce) (mem *vfs.MemFS, files *openFiles, before lifeState,
 	err error) {
 	mem = vfs.NewMem()

@@ -125,10 +125,9 @@ func TestIndexesAreMadeInBlocks(t *testing.T) {
 		}
 		before := sequence()
 		mustAlter(t, c, db.Alteration{IndexFields: []string{"n", "s"}})
-		if n := sequence() - before; n != test.commits {
-			t.Errorf("%d items with payloads of %d bytes: %d commits, want %d", test.items, test.payload, n,
-				test.commits)
-		}
+		n := sequence() - before
+		failIf(t, n != test.commits, "%d items with payloads of %d bytes: %d commits, want %d", test.items,
+			test.payload, n, test.commits)
 		if test.items < 100 { // a scan of all items for each filter
 			checkIndexed(t, c, "n", "s")
 		}
@@ -245,9 +244,8 @@ func TestLongStringsBesideAnIndex(t *testing.T) {
 		if refused {
 			put, err = err, put
 		}
-		if err != nil || !errors.Is(put, db.ErrInvalid) || !errors.As(put, &at) || at.Key != "k5" {
-			t.Fatalf("index refused: %v; %v; the other: %v", refused, put, err)
-		}
+		stopIf(t, err != nil || !errors.Is(put, db.ErrInvalid) || !errors.As(put, &at) || at.Key != "k5",
+			"index refused: %v; %v; the other: %v", refused, put, err)
 		if !refused {
 			checkIndexed(t, c, "s")
 			return
@@ -271,10 +269,9 @@ func TestFullBatchMeetsAnIndex(t *testing.T) {
 			}
 			mustAlter(t, c, db.Alteration{IndexFields: []string{"n", "s"}})
 			var at *db.ItemError
-			if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &at) ||
-				at.Key != fmt.Sprint("k", 100+n/2) {
-				t.Errorf("commit: %v", err)
-			}
+			err := b.Commit(ctx)
+			failIf(t, !errors.Is(err, db.ErrInvalid) || !errors.As(err, &at) ||
+				at.Key != fmt.Sprint("k", 100+n/2), "commit: %v", err)
 			holds(t, c, 10)
 			checkIndexed(t, c, "n", "s")
 		})

@@ -23,8 +23,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
-// Rows that come and go one at a time, far more often than layers may wait to be
-// merged.
+// Rows that come and go one at a time, far more often than layers may wait to be merged.
 func TestFiltersAfterManySmallWrites(t *testing.T) {
 	dbkit.LongTest(t)
 	opts := &db.Options{FS: vfs.NewMem(), NoSync: true}
@@ -237,9 +236,8 @@ func TestTimesDamaged(t *testing.T) {
 	defer func() { dbkit.MustClose(t, d) }()
 	c := need(d.CreateCollection(ctx, "main", timesSchema))(t)
 	need(c.Put(ctx, &db.Item{Key: "k", Code: []byte{1}, Fields: map[string]any{"seen": "2024"}}))(t)
-	if codec.LeastTime != codec.Time(instant.Least) || codec.MostTime != codec.Time(instant.Most) {
-		t.Error("records and fields have different limits")
-	}
+	failIf(t, codec.LeastTime != codec.Time(instant.Least) || codec.MostTime != codec.Time(instant.Most),
+		"records and fields have different limits")
 	b := need((&codec.ItemRecord{Fields: []codec.Field{{ID: 1, Value: codec.Time(math.MaxInt64)}}}).Append(
 		nil))(t)
 	keyValue{codec.NumberKey(codec.KindItem, 1, 0), b}.put(t, d)
@@ -360,9 +358,8 @@ func TestFacets(t *testing.T) {
 		for _, by := range fields {
 			want := countedBy(by, match)
 			got, err := c.Facets(ctx, db.FacetQuery{By: by, Where: where})
-			if err != nil || !reflect.DeepEqual(*got, want) {
-				t.Errorf("by %s where %s: %+v, want %+v, %v", by, where, got, want, err)
-			}
+			failIf(t, err != nil || !reflect.DeepEqual(*got, want), "by %s where %s: %+v, want %+v, %v", by,
+				where, got, want, err)
 			if len(want.Counts) > 2 {
 				want.Counts = want.Counts[:2]
 			}
@@ -401,13 +398,11 @@ func TestFacetsOfAnswers(t *testing.T) {
 	for range 2 { // pages
 		q.After = after
 		res, err := c.Search(ctx, q)
-		if err != nil || len(res.Facets) != 2 || !reflect.DeepEqual(res.Facets[0], of(res.Hits)) {
-			t.Fatalf("%+v, %v, want %+v", res.Facets, err, of(res.Hits))
-		}
-		if year := res.Facets[1]; year.By != "year" || year.Missing != 10 || year.Items != 10 ||
-			len(year.Counts) != 0 {
-			t.Errorf("%+v", year)
-		}
+		stopIf(t, err != nil || len(res.Facets) != 2 || !reflect.DeepEqual(res.Facets[0], of(res.Hits)),
+			"%+v, %v, want %+v", res.Facets, err, of(res.Hits))
+		year := res.Facets[1]
+		failIf(t, year.By != "year" || year.Missing != 10 || year.Items != 10 || len(year.Counts) != 0, "%+v",
+			year)
 		after = res.Next
 	}
 	for _, q := range []db.Query{q, {Vector: q.Vector, From: "image", Facets: q.Facets,
@@ -432,8 +427,7 @@ func TestFacetsOfAnswers(t *testing.T) {
 		t.Errorf("explained: %+v, %v", res, err)
 	}
 	many, err := c.SearchAll(ctx, []db.Query{{Key: "k0", Facets: []string{"label"}}, {Key: "k1"}})
-	if err != nil || !reflect.DeepEqual(many[0].Facets[0], of(many[0].Hits)) || many[1].Facets != nil {
-		t.Errorf("%+v, %v", many, err)
-	}
+	failIf(t, err != nil || !reflect.DeepEqual(many[0].Facets[0], of(many[0].Hits)) || many[1].Facets != nil,
+		"%+v, %v", many, err)
 	errorIs(t, errOf(c.Search(ctx, db.Query{Key: "k0", Facets: []string{"nosuch"}})), db.ErrInvalid)
 }

@@ -220,10 +220,9 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, changes []byte) { s.open(t, changes) })
 }
 
-// FuzzRecords gives any record of a small database any value, whose checksums are right, as
-// a stranger could. The database opens or says why not; then whatever is done with it
-// ends, with an error or without, in bounded memory and without a panic; and Verify is
-// not disturbed either.
+// FuzzRecords gives any record of a small database any value, whose checksums are right, as a stranger could.
+// The database opens or says why not; then whatever is done with it ends, with an error or without, in
+// bounded memory and without a panic; and Verify is not disturbed either.
 func FuzzRecords(f *testing.F) {
 	mem := vfs.NewMem()
 	d := smallOfAllKinds(f, mem)
@@ -337,9 +336,8 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 		seen := 0
 		for _, err := range c.Items(ctx, "") {
 			expected("items", err)
-			if seen++; seen > 1000 {
-				t.Fatal("more items than were put")
-			}
+			seen++
+			stopIf(t, seen > 1000, "more items than were put")
 		}
 		s, err := c.Stats()
 		expected("stats", err)

@@ -457,8 +457,7 @@ func goldenItems(n int) []*db.Item {
 	return items
 }
 
-// packFolder returns a folder as a compressed archive, always of the same bytes for the
-// same files.
+// packFolder returns a folder as a compressed archive, always of the same bytes for the same files.
 func packFolder(t testing.TB, fsys vfs.FS, dir string) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -29,8 +29,7 @@ func costs(t *testing.T, what string, most uint64, f func()) {
 	failIf(t, n > most, "%s: %d KiB allocated, at most %d are expected", what, n>>10, most>>10)
 }
 
-// hostile has a learned collection of 200 items with an indexed field, and one of 9,000
-// items of a few codes.
+// hostile has a learned collection of 200 items with an indexed field, and one of 9,000 items of a few codes.
 func hostile(t *testing.T) (learned, codes *db.Collection) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	t.Cleanup(func() { dbkit.MustClose(t, d) })
@@ -63,9 +62,8 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 				costs(t, "search", 4<<20, func() {
 					res, err := c.Search(ctx, db.Query{Key: "k7", From: "text", To: "image", K: k,
 						Where: where, Rerank: r})
-					if err != nil || len(res.Hits) != 200 || res.Next != "" {
-						t.Errorf("k = %d, %v: %v", k, r, err)
-					}
+					failIf(t, err != nil || len(res.Hits) != 200 || res.Next != "", "k = %d, %v: %v", k, r,
+						err)
 				})
 			}
 		}
@@ -73,9 +71,8 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 			db.PlanBlockScan} {
 			costs(t, "codes", 9000*each, func() {
 				res, err := codes.Search(ctx, db.Query{Key: "7", K: k, Plan: plan})
-				if err != nil || len(res.Hits) != 9000 || res.Next != "" {
-					t.Errorf("k = %d, plan %v: %v", k, plan, err)
-				}
+				failIf(t, err != nil || len(res.Hits) != 9000 || res.Next != "", "k = %d, plan %v: %v", k,
+					plan, err)
 			})
 		}
 	}
@@ -106,9 +103,8 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 		Queries: map[string][][]float32{"text": {make([]float32, dbkit.PairsSchema.Modalities[1].Dim)}},
 		Labels:  [][]string{{"c0"}}, Top: math.MaxInt,
 	})
-	if err != nil && !errors.Is(err, db.ErrInvalid) {
-		t.Errorf("evaluate with the largest top: %v, %v", found, err)
-	}
+	failIf(t, err != nil && !errors.Is(err, db.ErrInvalid), "evaluate with the largest top: %v, %v", found,
+		err)
 }
 
 // What makes no sense is refused, in a few words, whatever its length.
@@ -159,9 +155,8 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		"half a cursor":         {Key: "k1", After: cursor[:len(cursor)/2]},
 	} {
 		check := func(how string, err error) {
-			if !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10 {
-				t.Errorf("%s, %s: %.300v", name, how, err)
-			}
+			failIf(t, !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10, "%s, %s: %.300v", name, how,
+				err)
 		}
 		costs(t, name, 8<<20, func() {
 			_, err := c.Search(ctx, q)
@@ -259,9 +254,8 @@ func TestOptionsOfAnySize(t *testing.T) {
 			if err == nil {
 				_, err = c.Search(ctx, db.Query{Key: "k"})
 			}
-			if err = errors.Join(err, d.Close()); err != nil {
-				t.Errorf("%d: %v", n, err)
-			}
+			err = errors.Join(err, d.Close())
+			failIf(t, err != nil, "%d: %v", n, err)
 		}
 	}
 }

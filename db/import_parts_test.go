@@ -89,16 +89,14 @@ func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*db.Item, i
 	stored, err := progressOf(d)
 	must(t, err, what)
 	n := len(dbkit.AllItems(t, c))
-	if n != stored && !(n == len(items) && stored == 0) || imported && n != len(items) {
-		t.Fatalf("%s: %d items, and the mark says %d; acknowledged: %v", what, n, stored, imported)
-	}
+	stopIf(t, n != stored && !(n == len(items) && stored == 0) || imported && n != len(items),
+		"%s: %d items, and the mark says %d; acknowledged: %v", what, n, stored, imported)
 	if n < len(items) || stored > 0 {
 		must(t, importParts(d, c, items, bulkItems), what, "again")
 	}
 	for i, it := range dbkit.AllItems(t, c) {
-		if i >= len(items) || string(it.Code) != string(items[i].Code) {
-			t.Fatalf("%s: item %d is %v", what, i, it)
-		}
+		stopIf(t, i >= len(items) || string(it.Code) != string(items[i].Code), "%s: item %d is %v", what, i,
+			it)
 	}
 	gives(t, len(items), what)(c.Count(t.Context(), ""))
 	if _, err := d.Mark("import"); !errors.Is(err, db.ErrNotFound) {
@@ -202,7 +200,5 @@ func TestCollectionID(t *testing.T) {
 	d, c := dbkit.OpenCodes(t)
 	must(t, d.DropCollection(ctx, c.Name()))
 	again, err := d.CreateCollection(ctx, c.Name(), db.Schema{Bits: 16})
-	if err != nil || again.ID() == c.ID() {
-		t.Error(err, again.ID(), c.ID())
-	}
+	failIf(t, err != nil || again.ID() == c.ID(), "%v, %v, %v", err, again.ID(), c.ID())
 }

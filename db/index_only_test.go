@@ -94,9 +94,8 @@ func TestIndexOnlyCollection(t *testing.T) {
 		t.Errorf("encode: %x, %v", code2, err)
 	}
 	s, err := c.Stats()
-	if err != nil || !s.IndexOnly || s.Taught != 0 || s.Pending != 0 || s.Modalities[0].Items == 0 {
-		t.Errorf("stats %+v, %v", s, err)
-	}
+	failIf(t, err != nil || !s.IndexOnly || s.Taught != 0 || s.Pending != 0 || s.Modalities[0].Items == 0,
+		"stats %+v, %v", s, err)
 
 	// Spaces: each is complete, and nothing comes that would have to be coded.
 	spaces, err := c.Spaces(ctx)
@@ -164,10 +163,10 @@ func TestVerifyIndexOnly(t *testing.T) {
 	is := indexOnlyOf(t, d, &db.Options{FS: fsys})
 	v := dbkit.CheckSound(t, is, "as it is")
 	s := need(dbkit.MustCollection(t, is, "main").Stats())(t)
-	if whole := dbkit.CheckSound(t, d, "the original"); v.CodesUnchecked == 0 || v.CodesChecked == 0 ||
-		v.CodesChecked+v.CodesUnchecked != whole.CodesChecked+whole.CodesUnchecked {
-		t.Errorf("%+v, of the whole %+v; %+v", v, whole, s)
-	}
+	whole := dbkit.CheckSound(t, d, "the original")
+	failIf(t, v.CodesUnchecked == 0 || v.CodesChecked == 0 || v.CodesChecked+
+		v.CodesUnchecked != whole.CodesChecked+whole.CodesUnchecked, "%+v, of the whole %+v; %+v", v, whole,
+		s)
 	copied := func(key []byte) []byte {
 		b, err := record.Get(db.State(d).Engine.DB, key)
 		stopIf(t, err != nil || b == nil, "%x: %v", key, err)

@@ -63,9 +63,8 @@ func TestEveryFailedChange(t *testing.T) {
 		fail := &dbkit.FailOnce{K: k}
 		there, unknown, trained := life(errorfs.Wrap(mem, fail), items)
 		if !fail.Fired {
-			if len(there) != 40 || !trained || k < 50 {
-				t.Fatalf("without a failure, after %d changes: %d items, trained: %v", k, len(there), trained)
-			}
+			stopIf(t, len(there) != 40 || !trained || k < 50,
+				"without a failure, after %d changes: %d items, trained: %v", k, len(there), trained)
 			t.Logf("%d changes failed in turn", k)
 			return
 		}
@@ -85,10 +84,9 @@ func TestEveryFailedChange(t *testing.T) {
 			fine(t, errOf(c.Get(ctx, key)), "change", k, "failed")
 		}
 		found := dbkit.AllItems(t, c)
-		if n := len(found); n < len(there) || n > len(there)+len(unknown) {
-			t.Errorf("change %d failed: %d items, %d acknowledged, %d unknown", k, n, len(there),
-				len(unknown))
-		}
+		n := len(found)
+		failIf(t, n < len(there) || n > len(there)+len(unknown),
+			"change %d failed: %d items, %d acknowledged, %d unknown", k, n, len(there), len(unknown))
 		labelled := map[string]int{}
 		for _, it := range found {
 			for _, l := range it.Labels {
@@ -148,9 +146,8 @@ func TestFailedReadFailsAlone(t *testing.T) {
 	broken.Store(false)
 	fine(t, errOf(c.Merge(ctx, &db.Item{Key: "k8", Labels: []string{"new"}})))
 	gives(t, 1)(c.Delete(ctx, "k7"))
-	if labels, _ = c.Labels(); labels[len(labels)-1] != "new" {
-		t.Errorf("labels %v", labels)
-	}
+	labels, _ = c.Labels()
+	failIf(t, labels[len(labels)-1] != "new", "labels %v", labels)
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 }
 

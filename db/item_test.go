@@ -59,9 +59,8 @@ func TestPutRefusesBadItems(t *testing.T) {
 	}
 	var de *db.DimensionError
 	_, err = c.Put(ctx, &db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}})
-	if !errors.As(err, &de) || *de != (db.DimensionError{Modality: "text", Got: 2, Want: 5}) {
-		t.Errorf("%#v", err)
-	}
+	failIf(t, !errors.As(err, &de) || *de != (db.DimensionError{Modality: "text", Got: 2, Want: 5}), "%#v",
+		err)
 	var ie *db.ItemError
 	failIf(t, !errors.As(err, &ie) || ie.Key != "k", "%#v", err)
 }
@@ -113,8 +112,7 @@ func TestSchemaIsACopy(t *testing.T) {
 	fine(t, err)
 }
 
-// A merge with nothing cannot make an item without a code, whatever else is in
-// the batch.
+// A merge with nothing cannot make an item without a code, whatever else is in the batch.
 func TestCodesOnlyItemsHaveCodes(t *testing.T) {
 	d, c := dbkit.OpenCodes(t)
 	b := d.NewBatch()
@@ -205,9 +203,8 @@ func TestPlaceholders(t *testing.T) {
 		exported = append(exported, must1[string](t)(c.Put(ctx, &again)))
 	}
 	n := must1[int](t)(c.Count(t.Context(), ""))
-	if !slices.Equal(exported, []string{"place"}) || found() {
-		t.Errorf("exported: %q, found by a search: %t", exported, found())
-	}
+	failIf(t, !slices.Equal(exported, []string{"place"}) || found(), "exported: %q, found by a search: %t",
+		exported, found())
 	need(c.Merge(ctx, &db.Item{Key: "place", Vectors: vectors}))(t)
 	if after := must1[int](t)(c.Count(t.Context(), "")); !found() || after != n {
 		t.Errorf("after its vectors have come: found %t, %d items, %d before", found(), after, n)

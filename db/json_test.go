@@ -94,9 +94,8 @@ func checkNames(t *testing.T, typ reflect.Type, seen map[reflect.Type]bool) {
 		typ = typ.Elem()
 	}
 	if typ.Implements(reflect.TypeFor[json.Marshaler]()) {
-		if !reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-			t.Errorf("%v is written as JSON in a form of its own, and not read", typ)
-		}
+		failIf(t, !reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]()),
+			"%v is written as JSON in a form of its own, and not read", typ)
 		return
 	}
 	if seen[typ] {
@@ -110,9 +109,8 @@ func checkNames(t *testing.T, typ reflect.Type, seen map[reflect.Type]bool) {
 		for i := range typ.NumField() {
 			f := typ.Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if f.IsExported() && !f.Anonymous && (name == "" || name != strings.ToLower(name)) {
-				t.Errorf("field %s of %v has the JSON name %q", f.Name, typ, name)
-			}
+			failIf(t, f.IsExported() && !f.Anonymous && (name == "" || name != strings.ToLower(name)),
+				"field %s of %v has the JSON name %q", f.Name, typ, name)
 			if f.IsExported() && name != "-" {
 				checkNames(t, f.Type, seen)
 			}

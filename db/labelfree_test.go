@@ -91,10 +91,10 @@ func TestLabelFreeKeepsVectors(t *testing.T) {
 		if q.After = before[i].Next; q.After == "" {
 			continue
 		}
-		if page, err := c.Search(ctx, q); err != nil || len(page.Hits) == 0 ||
-			page.Hits[0].Similarity > before[i].Hits[len(before[i].Hits)-1].Similarity {
-			t.Errorf("%+v: behind the cursor of before: %v, %v", q, page, err)
-		}
+		page, err := c.Search(ctx, q)
+		failIf(t, err != nil || len(page.Hits) == 0 ||
+			page.Hits[0].Similarity > before[i].Hits[len(before[i].Hits)-1].Similarity,
+			"%+v: behind the cursor of before: %v, %v", q, page, err)
 	}
 }
 
@@ -156,9 +156,8 @@ func TestLabelFreeSpaces(t *testing.T) {
 	check := func(when string, c *db.Collection) {
 		t.Helper()
 		stats := need(c.Stats())(t)
-		if !stats.LabelFree || stats.CodedItems != 399 || stats.Taught != 0 || stats.Pending != 0 {
-			t.Errorf("%s: %+v", when, stats)
-		}
+		failIf(t, !stats.LabelFree || stats.CodedItems != 399 || stats.Taught != 0 || stats.Pending != 0,
+			"%s: %+v", when, stats)
 		all := need(c.Spaces(ctx))(t)
 		for _, s := range all {
 			if s.Items != 399 || s.Taught != 0 || s.Pending != 0 || s.StatisticsBytes != 0 || s.Aim != "" ||
@@ -196,9 +195,8 @@ func TestLabelFreeSpaces(t *testing.T) {
 	c = dbkit.MustCollection(t, d, "main")
 	check("repaired", c)
 	for _, it := range dbkit.AllItems(t, c) {
-		if !slices.Equal(it.Code, codes[it.Key]) {
-			t.Fatalf("repaired: item %s has the code %x, it had %x", it.Key, it.Code, codes[it.Key])
-		}
+		stopIf(t, !slices.Equal(it.Code, codes[it.Key]), "repaired: item %s has the code %x, it had %x",
+			it.Key, it.Code, codes[it.Key])
 	}
 	dbkit.CheckSound(t, d, "repaired")
 }
@@ -214,9 +212,8 @@ func TestLabelFreeDrift(t *testing.T) {
 	failIf(t, drift != nil || err != nil, "drift %v, %v", drift, err)
 	dbkit.PutAll(t, d, c, items[600:])
 	like, err := c.Drift(ctx)
-	if err != nil || len(like) != 1 || like["e"] > .02 || like.TrainAgain() {
-		t.Fatalf("items like those of the training: %+v, %v", like, err)
-	}
+	stopIf(t, err != nil || len(like) != 1 || like["e"] > .02 || like.TrainAgain(),
+		"items like those of the training: %+v, %v", like, err)
 	// Vectors of another kind: only the later rows count.
 	for _, it := range items[600:] {
 		for j := range it.Vectors["e"] {
@@ -287,14 +284,12 @@ func TestLabelFreeTraining(t *testing.T) {
 	}
 	_, alone := openWith(t, vfs.NewMem(), pairedSchema, images)
 	training := dbkit.MustTrain(t, alone, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}})
-	if !slices.Equal(training.LeftOut, []string{"text"}) {
-		t.Errorf("of images alone: left out %v", training.LeftOut)
-	}
+	failIf(t, !slices.Equal(training.LeftOut, []string{"text"}), "of images alone: left out %v",
+		training.LeftOut)
 }
 
-// A collection whose items get labels one after the other has a space without labels, and beside it
-// one that learns from the labels that there are. Searches in either are exact, and find items without
-// labels, too.
+// A collection whose items get labels one after the other has a space without labels, and beside it one that
+// learns from the labels that there are. Searches in either are exact, and find items without labels, too.
 func TestLabelsLater(t *testing.T) {
 	dbkit.LongTest(t)
 	const n = 200
@@ -359,9 +354,8 @@ func checkInEach(t *testing.T, c *db.Collection, items []*db.Item, spaces ...db.
 		}
 		slices.SortStableFunc(want, func(a, b *db.Item) int { return cmp.Compare(cosine[b], cosine[a]) })
 		for i, h := range res.Hits {
-			if h.Key != want[i].Key {
-				t.Errorf("space %d: hit %d by vectors is %s, by a scan %s", space, i, h.Key, want[i].Key)
-			}
+			failIf(t, h.Key != want[i].Key, "space %d: hit %d by vectors is %s, by a scan %s", space, i,
+				h.Key, want[i].Key)
 		}
 	}
 }

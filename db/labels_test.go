@@ -42,9 +42,8 @@ func checkLabels(t testing.TB, c *db.Collection, items []*db.Item) {
 		}
 	}
 	labels, err := c.Labels()
-	if err != nil || !slices.Equal(slices.Sorted(slices.Values(labels)), slices.Sorted(maps.Keys(count))) {
-		t.Errorf("labels %q, want %v, %v", labels, count, err)
-	}
+	failIf(t, err != nil || !slices.Equal(slices.Sorted(slices.Values(labels)),
+		slices.Sorted(maps.Keys(count))), "labels %q, want %v, %v", labels, count, err)
 	if s, err := c.Stats(); err != nil || s.Labels != len(count) {
 		t.Errorf("%d labels counted, %v", s.Labels, err)
 	}
@@ -53,10 +52,9 @@ func checkLabels(t testing.TB, c *db.Collection, items []*db.Item) {
 	}
 	got := dbkit.AllItems(t, c)
 	for i, it := range got {
-		if want := slices.Sorted(slices.Values(items[i].Labels)); !slices.Equal(
-			slices.Sorted(slices.Values(it.Labels)), want) {
-			t.Errorf("item %s has %q, want %q", it.Key, it.Labels, want)
-		}
+		want := slices.Sorted(slices.Values(items[i].Labels))
+		failIf(t, !slices.Equal(slices.Sorted(slices.Values(it.Labels)), want), "item %s has %q, want %q",
+			it.Key, it.Labels, want)
 	}
 }
 
@@ -144,9 +142,8 @@ func TestRenameToALabelThatNobodyHas(t *testing.T) {
 	renamed(items, "class2", "class1")
 	items = append(items, &db.Item{Key: "new", Labels: []string{"class2"}})
 	dbkit.PutAll(t, d, c, items[80:])
-	if it, err := c.Get(ctx, "new"); err != nil || it.Code != nil {
-		t.Errorf("a label that is new has a code from %s, %v", it.CodeFrom, err)
-	}
+	it, err := c.Get(ctx, "new")
+	failIf(t, err != nil || it.Code != nil, "a label that is new has a code from %s, %v", it.CodeFrom, err)
 	checkLabels(t, c, items)
 	dbkit.CheckSound(t, d, "renamed to what nobody has")
 	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
@@ -225,9 +222,8 @@ func TestLabelsFollowWrites(t *testing.T) {
 	check := func(what string, c *db.Collection, want map[string]bool) {
 		t.Helper()
 		labels, err := c.Labels()
-		if err != nil || !slices.Equal(slices.Sorted(slices.Values(labels)), slices.Sorted(maps.Keys(want))) {
-			t.Fatalf("%s: labels %q, %v, want %v", what, labels, err, want)
-		}
+		stopIf(t, err != nil || !slices.Equal(slices.Sorted(slices.Values(labels)),
+			slices.Sorted(maps.Keys(want))), "%s: labels %q, %v, want %v", what, labels, err, want)
 		if s, err := c.Stats(); err != nil || s.Labels != len(want) {
 			t.Fatalf("%s: %+v, %v", what, s, err)
 		}

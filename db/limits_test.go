@@ -82,16 +82,14 @@ func TestLimitsOfItems(t *testing.T) {
 			if limit.edge != nil {
 				fine(t, put(limit.edge), name, way, "at the edge")
 			}
-			if err := put(limit.beyond); !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 3<<10 ||
-				strings.Count(err.Error(), "fddhdb:") != 1 {
-				t.Errorf("%s, %s, beyond: %.200v", name, way, err)
-			}
+			err := put(limit.beyond)
+			failIf(t, !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 3<<10 ||
+				strings.Count(err.Error(), "fddhdb:") != 1, "%s, %s, beyond: %.200v", name, way, err)
 		}
 		if it := limit.edge; it != nil {
 			got, err := c.Get(ctx, it.Key)
-			if err != nil || len(got.Labels) < len(it.Labels) || len(got.Payload) < len(it.Payload) {
-				t.Errorf("%s: %v", name, err)
-			}
+			failIf(t, err != nil || len(got.Labels) < len(it.Labels) || len(got.Payload) < len(it.Payload),
+				"%s: %v", name, err)
 		}
 	}
 	long := text(db.MaxKeyBytes + 1)
@@ -109,9 +107,8 @@ func TestBatchEndsAtTheLimit(t *testing.T) {
 	for range 2 {
 		errorIs(t, b.Put(c, &db.Item{Code: []byte{1, 2}}), db.ErrInvalid, "split it")
 	}
-	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) || b.Len() != 0 {
-		t.Errorf("%d changes, %v", b.Len(), err)
-	}
+	err := b.Commit(ctx)
+	failIf(t, !errors.Is(err, db.ErrInvalid) || b.Len() != 0, "%d changes, %v", b.Len(), err)
 }
 
 func TestLimitsOfBatches(t *testing.T) {
@@ -131,10 +128,9 @@ func TestLimitsOfBatches(t *testing.T) {
 			}
 		}
 		db.HoldBytes(b, limit+1) // gigabytes are too many for a test
-		if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) ||
-			!strings.Contains(err.Error(), "split it") {
-			t.Errorf("%d items: %v", items, err)
-		}
+		err := b.Commit(ctx)
+		failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "split it"),
+			"%d items: %v", items, err)
 		db.HoldBytes(b, limit)
 		fine(t, b.Commit(ctx), items, "items")
 	}
@@ -198,10 +194,9 @@ func TestLimitsOfSchemas(t *testing.T) {
 	}
 	for _, n := range []string{"", name(db.MaxNameBytes + 1), "a b", "\xff", "1a", "a/b", "..",
 		name(1 << 20)} {
-		if err := errOf(d.CreateCollection(ctx, n, db.Schema{Bits: 8})); !errors.Is(err,
-			db.ErrInvalid) || len(err.Error()) > 1<<10 {
-			t.Errorf("collection %.40q: %.200v", n, err)
-		}
+		err := errOf(d.CreateCollection(ctx, n, db.Schema{Bits: 8}))
+		failIf(t, !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10, "collection %.40q: %.200v", n,
+			err)
 	}
 	fine(t, errOf(d.CreateCollection(ctx, name(db.MaxNameBytes), db.Schema{Bits: 8})))
 }

@@ -78,9 +78,8 @@ func checkNear(t *testing.T, c *db.Collection, code []byte, counts []int) {
 	res, err := c.Search(ctx, db.Query{Code: code, K: 50})
 	stopIf(t, err != nil || len(res.Hits) != 50, "%v, %v", res, err)
 	for i, h := range res.Hits {
-		if counts[h.Distance] <= i || h.Distance > 0 && counts[h.Distance-1] > i {
-			t.Errorf("hit %d at %d", i, h.Distance)
-		}
+		failIf(t, counts[h.Distance] <= i || h.Distance > 0 && counts[h.Distance-1] > i, "hit %d at %d", i,
+			h.Distance)
 	}
 }
 
@@ -113,10 +112,9 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 		must(t, db.Inside(c).Loaded(ctx))
 		checkNear(t, c, code, counts)
 		checkNear(t, then, code, counts)
-		if st, err := c.Stats(); err != nil || st.DistinctCodes != n-2 ||
-			(st.IndexBytes > 200_000) != (budget == 0) {
-			t.Errorf("%+v, %v", st, err)
-		}
+		st, err := c.Stats()
+		failIf(t, err != nil || st.DistinctCodes != n-2 || (st.IndexBytes > 200_000) != (budget == 0),
+			"%+v, %v", st, err)
 		fine(t, s.Close())
 		dbkit.MustClose(t, d)
 	}
@@ -152,8 +150,7 @@ func (b *blockLoading) MaybeError(op errorfs.Op) error {
 
 func (b *blockLoading) String() string { return "block loading" }
 
-// openLoading opens a large database whose codes will not be loaded before goOn
-// says so.
+// openLoading opens a large database whose codes will not be loaded before goOn says so.
 func openLoading(t *testing.T) (*db.DB, *blockLoading) {
 	b := &blockLoading{armed: true, reached: make(chan struct{}), goOn: make(chan error, 1)}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: errorfs.Wrap(manyCodes(t, tooManyToLoadAtOnce), b)})
@@ -296,9 +293,8 @@ func TestDamagedIndexIsReported(t *testing.T) {
 				if err == nil {
 					continue
 				}
-				if met++; !errors.Is(err, db.ErrCorrupt) {
-					t.Errorf("%s: %v", what, err)
-				}
+				met++
+				failIf(t, !errors.Is(err, db.ErrCorrupt), "%s: %v", what, err)
 			}
 			release()
 			failIf(t, met == 0, "nobody has noticed")
@@ -306,9 +302,8 @@ func TestDamagedIndexIsReported(t *testing.T) {
 			d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 			defer dbkit.MustClose(t, d)
 			_, err := dbkit.MustCollection(t, d, "main").Put(ctx, &db.Item{Key: "new", Code: []byte{3}})
-			if (err != nil) != tc.open || err != nil && !errors.Is(err, db.ErrCorrupt) {
-				t.Errorf("put after opening: %v", err)
-			}
+			failIf(t, (err != nil) != tc.open || err != nil && !errors.Is(err, db.ErrCorrupt),
+				"put after opening: %v", err)
 			if !tc.open {
 				return
 			}

@@ -173,10 +173,9 @@ func TestRepairOfMarks(t *testing.T) {
 	for _, l := range lost {
 		said = append(said, fmt.Sprint(l))
 	}
-	if all := strings.Join(said, "\n"); !strings.Contains(all, `mark "empty"`) ||
-		!strings.Contains(all, `mark "bad\xff"`) {
-		t.Errorf("the repair says %q", said)
-	}
+	all := strings.Join(said, "\n")
+	failIf(t, !strings.Contains(all, `mark "empty"`) || !strings.Contains(all, `mark "bad\xff"`),
+		"the repair says %q", said)
 	d = dbkit.MustOpen(t, p.dir, p.options())
 	defer dbkit.MustClose(t, d)
 	wantMarks(t, "repaired", d, map[string]string{"position": "7", "log/1": "x"})

@@ -53,9 +53,8 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 	indexed := func(space uint32) string {
 		must(t, d.WaitForIndex(ctx))
 		tables, bare, tail := inSpace(t, c, space).Codes.Table.Covered()
-		if tail >= 1024 || tables > 0 && bare > 0 {
-			t.Errorf("space %d: %d codes in tables, %d in none, %d in the tail", space, tables, bare, tail)
-		}
+		failIf(t, tail >= 1024 || tables > 0 && bare > 0,
+			"space %d: %d codes in tables, %d in none, %d in the tail", space, tables, bare, tail)
 		return fmt.Sprint(tables > 0)
 	}
 	check := func(what string, one, two string) {
@@ -109,8 +108,7 @@ func TestCacheBesideMemtables(t *testing.T) {
 	failIf(t, least > 5, "%d blocks of 20 items are read again each time", least)
 }
 
-// Whatever the budget of the cache of keys, hits have the right keys, and memory
-// stays within it.
+// Whatever the budget of the cache of keys, hits have the right keys, and memory stays within it.
 func TestKeysStayWithinTheirBudget(t *testing.T) {
 	dbkit.LongTest(t)
 	for _, budget := range []int64{1, 4000, 20_000, 1 << 20} {
@@ -157,8 +155,7 @@ func TestKeysStayWithinTheirBudget(t *testing.T) {
 	}
 }
 
-// Rows that come to a block that is held are found, those that go are not, and
-// a snapshot still knows them.
+// Rows that come to a block that is held are found, those that go are not, and a snapshot still knows them.
 func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 	d, c := dbkit.OpenCoded(t, 8)
 	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1}}, {Key: "b", Code: []byte{1}}})
@@ -209,9 +206,8 @@ func TestShareCaches(t *testing.T) {
 	}
 }
 
-// After everything but a few items has been deleted, Compact gives the space
-// back, on disk and in memory, and what is left is found as before, also after
-// opening again.
+// After everything but a few items has been deleted, Compact gives the space back, on disk and in memory, and
+// what is left is found as before, also after opening again.
 func TestCompactGivesSpaceBack(t *testing.T) {
 	dbkit.LongTest(t)
 	opts := &db.Options{FS: vfs.NewMem()}
@@ -254,18 +250,16 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 	for round := range 2 {
 		st := need(d.Stats())(t)
 		cs := st.Collections[0]
-		if st.Items != n/100 || cs.DistinctCodes != n/100 ||
-			10*cs.MemoryBytes > 5*full.Collections[0].MemoryBytes {
-			t.Errorf("round %d: %+v; it was %+v", round, cs, full.Collections[0])
-		}
+		failIf(t, st.Items != n/100 || cs.DistinctCodes != n/100 ||
+			10*cs.MemoryBytes > 5*full.Collections[0].MemoryBytes, "round %d: %+v; it was %+v", round, cs,
+			full.Collections[0])
 		k := index()
 		failIf(t, 20*k > fullIndex, "round %d: %d keys of the index of %d", round, k, fullIndex)
 		for _, plan := range dbkit.AllPlans {
 			for i := range n / 100 {
 				res, err := c.Search(ctx, db.Query{Code: codeAt(100 * i), K: 1, Plan: plan})
-				if err != nil || len(res.Hits) != 1 || res.Hits[0].Key != fmt.Sprint("k", 100*i) {
-					t.Fatalf("item %d, plan %v: %v, %v", 100*i, plan, res, err)
-				}
+				stopIf(t, err != nil || len(res.Hits) != 1 || res.Hits[0].Key != fmt.Sprint("k", 100*i),
+					"item %d, plan %v: %v, %v", 100*i, plan, res, err)
 			}
 		}
 		if round == 0 {
@@ -297,9 +291,8 @@ func TestProgressOfCompact(t *testing.T) {
 			t.Errorf("%d of %d bytes", e.Done, e.Total)
 		}
 	}
-	if stages = slices.Compact(stages); !slices.Equal(stages, []string{"sweep", "rewrite", "index"}) {
-		t.Errorf("stages %q", stages)
-	}
+	stages = slices.Compact(stages)
+	failIf(t, !slices.Equal(stages, []string{"sweep", "rewrite", "index"}), "stages %q", stages)
 }
 
 // What a collection has on disk is about what the database would take with that collection alone,
@@ -333,15 +326,13 @@ func TestDiskBytes(t *testing.T) {
 			n := need(c.DiskBytes(ctx))(t)
 			sum += n
 			failIf(t, i > 0 && (n < 300 || n > 10_000), "%s: 3 items of 100 bytes take %d", when, n)
-			if i == 0 && when == "in tables" && (n < 1_000_000 || n > 6_000_000) {
-				t.Errorf("%s: 3000 items of 1000 bytes take %d", when, n)
-			}
+			failIf(t, i == 0 && when == "in tables" && (n < 1_000_000 || n > 6_000_000),
+				"%s: 3000 items of 1000 bytes take %d", when, n)
 		}
 		must(t, d.Compact(ctx))
 		s := need(d.Stats())(t)
-		if when == "in tables" && sum > s.DiskBytes {
-			t.Errorf("%d bytes in all collections, %d in the database", sum, s.DiskBytes)
-		}
+		failIf(t, when == "in tables" && sum > s.DiskBytes, "%d bytes in all collections, %d in the database",
+			sum, s.DiskBytes)
 	}
 	must(t, d.DropCollection(ctx, "c0"))
 	_, err := all[0].DiskBytes(ctx)

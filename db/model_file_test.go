@@ -297,9 +297,8 @@ func TestRevisionsTravel(t *testing.T) {
 				db.ImportRevisionOptions{Revision: step.number})
 			must(t, err, i)
 			want := max(step.number, 2)
-			if u.Revision != want || u.Revised != (again == 0) || u.Teacher != "imported" {
-				t.Errorf("step %d: %+v", i, u)
-			}
+			failIf(t, u.Revision != want || u.Revised != (again == 0) || u.Teacher != "imported",
+				"step %d: %+v", i, u)
 			if again == 0 && (!slices.Equal(u.Grown, made.Grown) || u.Recoded != made.Recoded) {
 				t.Errorf("step %d: grown %v, %d recoded; there %v, %d", i, u.Grown, u.Recoded, made.Grown,
 					made.Recoded)
@@ -358,10 +357,8 @@ func TestImportRevisionGoesOn(t *testing.T) {
 	u, err := to.ImportRevision(interrupted, bytes.NewReader(file), db.ImportRevisionOptions{Revision: 5})
 	t.Logf("interrupted: %+v, %v", u, err)
 	stopIf(t, err != nil && !errors.Is(err, context.Canceled), "%v", err)
-	if u, err = to.ImportRevision(ctx, bytes.NewReader(file),
-		db.ImportRevisionOptions{Revision: 5}); err != nil || u.Revised || u.Revision != 5 {
-		t.Fatalf("%+v, %v", u, err)
-	}
+	u, err = to.ImportRevision(ctx, bytes.NewReader(file), db.ImportRevisionOptions{Revision: 5})
+	stopIf(t, err != nil || u.Revised || u.Revision != 5, "%+v, %v", u, err)
 	if s, err := to.Spaces(ctx); err != nil || s[0].Recode != 0 || made.Recoded < 2000 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -408,9 +405,8 @@ func TestImportRevisionRefuses(t *testing.T) {
 		"no such space":    {take(to, after, db.ImportRevisionOptions{Space: 9}), db.ErrNotFound, "space 9"},
 		"nothing has come": {take(to, before, db.ImportRevisionOptions{}), nil, ""},
 	} {
-		if !errors.Is(x.err, x.is) || x.err != nil && !strings.Contains(x.err.Error(), x.says) {
-			t.Errorf("%s: %v", what, x.err)
-		}
+		failIf(t, !errors.Is(x.err, x.is) || x.err != nil && !strings.Contains(x.err.Error(), x.says),
+			"%s: %v", what, x.err)
 	}
 	s, err := to.Spaces(ctx)
 	failIf(t, err != nil || s[0].Revision != 1, "%+v, %v", s, err)

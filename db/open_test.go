@@ -70,9 +70,8 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 			if err == nil {
 				d.Close()
 			}
-			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
-				t.Fatalf("got %v, want %v that says %q", err, c.want, c.says)
-			}
+			stopIf(t, !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says),
+				"got %v, want %v that says %q", err, c.want, c.says)
 			after := listing(t, dir)
 			failIf(t, !slices.Equal(before, after), "the folder held %v, now %v", before, after)
 		})
@@ -97,10 +96,9 @@ func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 	errorIs(t, errOf(db.Open(dir, &db.Options{MustExist: true})), db.ErrNotDatabase)
 	d := dbkit.MustOpen(t, dir, nil)
 	dbkit.MustClose(t, d)
-	if got := listing(t, dir); !slices.Equal(got, []string{store.CommitsName, store.MarkerName,
-		store.LockName, store.StoreName}) {
-		t.Errorf("the folder holds %v", got)
-	}
+	got := listing(t, dir)
+	failIf(t, !slices.Equal(got, []string{store.CommitsName, store.MarkerName, store.LockName,
+		store.StoreName}), "the folder holds %v", got)
 }
 
 // The marker is small and can get lost. What is in the store must not go with it.
@@ -164,9 +162,8 @@ func TestSecondOpenIsLocked(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOtherProcess$", "-test.v")
 	cmd.Env = append(os.Environ(), "FDDHDB_TEST_DIR="+dir)
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "says: "+db.ErrLocked.Error()) {
-		t.Errorf("in another process: %v\n%s", err, out)
-	}
+	failIf(t, err != nil || !strings.Contains(string(out), "says: "+db.ErrLocked.Error()),
+		"in another process: %v\n%s", err, out)
 	dbkit.MustClose(t, d)
 	dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
 }
@@ -276,9 +273,8 @@ func TestTrainRefuses(t *testing.T) {
 			items = slices.DeleteFunc(items, func(it *db.Item) bool { return it == nil })
 			putAll(t, col, items)
 			_, err := col.Train(ctx, c.opt)
-			if !errors.Is(err, db.ErrInvalid) || (c.want != nil && !errors.Is(err, c.want)) {
-				t.Fatalf("got %v", err)
-			}
+			stopIf(t, !errors.Is(err, db.ErrInvalid) || (c.want != nil && !errors.Is(err, c.want)), "got %v",
+				err)
 			failIf(t, strings.Count(err.Error(), "fddhdb:") != 1, "prefix: %v", err)
 			s, _ := col.Stats()
 			failIf(t, s.Trained || s.Items != len(items), "afterwards: %+v", s)
@@ -349,9 +345,8 @@ func TestUUIDOfANewDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
-	if !regexp.MustCompile(`^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`).MatchString(d.UUID()) {
-		t.Errorf("UUID %q", d.UUID())
-	}
+	failIf(t, !regexp.MustCompile(`^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`).MatchString(d.UUID()),
+		"UUID %q", d.UUID())
 	uuid := d.UUID()
 	dbkit.MustClose(t, d)
 	var m struct{ Format int }

@@ -66,9 +66,8 @@ func TestNothingIsMadeInADatabase(t *testing.T) {
 			to := filepath.Join(root, filepath.FromSlash(place))
 			for _, time := range []string{"first", "second"} {
 				err := do(to)
-				if !errors.Is(err, db.ErrInvalid) && !errors.Is(err, backup.ErrInvalid) {
-					t.Errorf("%s in %s, the %s time: %v", what, place, time, err)
-				}
+				failIf(t, !errors.Is(err, db.ErrInvalid) && !errors.Is(err, backup.ErrInvalid),
+					"%s in %s, the %s time: %v", what, place, time, err)
 				if time == "first" {
 					_, err := os.Stat(to)
 					failIf(t, !errors.Is(err, fs.ErrNotExist), "%s in %s has made it: %v", what, place, err)

@@ -152,17 +152,15 @@ func TestNilContextOfAFolder(t *testing.T) {
 		"Restore": func() error { return errOf(db.Restore(none, folder, copied, nil, db.RestoreOptions{})) },
 	} {
 		var err error
-		if recovered(func() { err = f() }) == nil && err == nil {
-			t.Errorf("%s: neither a panic nor an error", name)
-		}
+		failIf(t, recovered(func() { err = f() }) == nil && err == nil, "%s: neither a panic nor an error",
+			name)
 		dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
 	}
 	fine(t, errOf(db.Restore(ctx, folder, copied, nil, db.RestoreOptions{})))
 }
 
-// A panic of a progress callback comes to the caller, whatever goroutine called back. What the
-// operation had begun is as if it had been cancelled: it can be repeated, and the database is
-// sound and closes.
+// A panic of a progress callback comes to the caller, whatever goroutine called back. What the operation had
+// begun is as if it had been cancelled: it can be repeated, and the database is sound and closes.
 func TestPanicOfAProgress(t *testing.T) {
 	t.Parallel()
 	d, c, dir := openTrained(t)

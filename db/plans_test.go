@@ -97,10 +97,9 @@ func checkAnswers(t *rapid.T, c *db.Collection, o *dbtest.Oracle, bits int, q db
 		}
 		must(t, o.CheckRadius(ctx, q, radius))
 		within := need(dbkit.FirstWithin(c, q, radius))(t)
-		if total := within.Total; !oracle.SameHits(within.Hits, all[:min(q.K, total)]) {
-			t.Fatalf("radius %d, plan %v: %v, want the first %d of %v", radius, q.Plan, within.Hits, total,
-				all)
-		}
+		total := within.Total
+		stopIf(t, !oracle.SameHits(within.Hits, all[:min(q.K, total)]),
+			"radius %d, plan %v: %v, want the first %d of %v", radius, q.Plan, within.Hits, total, all)
 	}
 }
 

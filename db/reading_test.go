@@ -28,8 +28,7 @@ func collect[T any](all iter.Seq2[T, error]) (got []T, err error) {
 	return got, nil
 }
 
-// Keys are in the order of their bytes, those with a prefix together, and items come with
-// all that they hold.
+// Keys are in the order of their bytes, those with a prefix together, and items come with all that they hold.
 func TestKeysInOrder(t *testing.T) {
 	ctx := t.Context()
 	d := dbtest.Open(t, "", nil)
@@ -61,9 +60,8 @@ func TestKeysInOrder(t *testing.T) {
 				}
 			}
 			got, err := collect(test.c.Keys(ctx, prefix))
-			if err != nil || !slices.Equal(got, want) {
-				t.Errorf("keys with %.20q: %q, %v; want %q", prefix, got, err, want)
-			}
+			failIf(t, err != nil || !slices.Equal(got, want), "keys with %.20q: %q, %v; want %q", prefix, got,
+				err, want)
 		}
 		for _, k := range append(keys, "", "b/3", "never", strings.Repeat("x", db.MaxKeyBytes+1)) {
 			gives(t, slices.Contains(test.keys, k), k)(test.c.Has(ctx, k))
@@ -133,18 +131,16 @@ func TestEnsureCollection(t *testing.T) {
 			Fields: []db.Field{{Name: "price", Type: db.Float}}},
 	} {
 		_, err := d.EnsureCollection(ctx, "main", wrong)
-		if !errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v, want %s", err, says)
-		}
+		failIf(t, !errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), says), "%v, want %s", err,
+			says)
 	}
 	errorIs(t, errOf(d.EnsureCollection(ctx, "bad", db.Schema{Bits: 7})), db.ErrInvalid)
 	indexOnly := db.Schema{Modalities: schema.Modalities, IndexOnly: true}
 	for _, name := range []string{"main", "none"} { // what CreateCollection says of it
 		_, refused := d.CreateCollection(ctx, name, indexOnly)
-		if _, err := d.EnsureCollection(ctx, name, indexOnly); !errors.Is(err, db.ErrInvalid) ||
-			err.Error() != refused.Error() {
-			t.Errorf("an index-only collection %q: %v, want %v", name, err, refused)
-		}
+		_, err := d.EnsureCollection(ctx, name, indexOnly)
+		failIf(t, !errors.Is(err, db.ErrInvalid) || err.Error() != refused.Error(),
+			"an index-only collection %q: %v, want %v", name, err, refused)
 	}
 	after := must1[*db.Stats](t)(d.Stats()).Sequence
 	failIf(t, after != before, "%d commits", after-before)

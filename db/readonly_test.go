@@ -130,9 +130,8 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"committer": db.State(d).Committer.Do(ctx, 0, func(*state.Tx) error { return nil }),
 	}, "fddhdb: ")
 	spaces, err := c.Spaces(ctx)
-	if err != nil || len(spaces) != 2 || spaces[1].State != report.SpaceBuilding {
-		t.Errorf("spaces %+v, %v", spaces, err)
-	}
+	failIf(t, err != nil || len(spaces) != 2 || spaces[1].State != report.SpaceBuilding, "spaces %+v, %v",
+		spaces, err)
 	dbkit.MustClose(t, d)
 	findings := verifyFolder(t, dir)
 	failIf(t, len(findings) > 0, "findings %v", findings)
@@ -245,9 +244,8 @@ func TestBackupOfReadOnlyMedium(t *testing.T) {
 				Rerank: db.RerankProjection}
 			got, err := c.Search(ctx, q)
 			want, err2 := now.Search(ctx, q)
-			if err != nil || err2 != nil || len(want.Hits) == 0 || !slices.Equal(got.Hits, want.Hits) {
-				t.Errorf("found %v, %v; the database finds %v, %v", got, err, want, err2)
-			}
+			failIf(t, err != nil || err2 != nil || len(want.Hits) == 0 || !slices.Equal(got.Hits, want.Hits),
+				"found %v, %v; the database finds %v, %v", got, err, want, err2)
 			if s, err := d.Stats(); err != nil || m.Sequence != s.Sequence {
 				t.Errorf("sequence %d of %d, %v", m.Sequence, s.Sequence, err)
 			}

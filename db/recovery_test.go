@@ -99,10 +99,9 @@ func commitsFound(t testing.TB, d *db.DB) uint64 {
 	return uint64(len(items)) + 1
 }
 
-// Whatever byte of the log of a killed database is damaged, what comes up is the first so
-// many commits, or nothing does; and what is missing of those that the side file knew of is
-// reported with its number, by Open, by verify, and by every later Open until somebody
-// acknowledges it.
+// Whatever byte of the log of a killed database is damaged, what comes up is the first so many commits, or
+// nothing does; and what is missing of those that the side file knew of is reported with its number, by Open,
+// by verify, and by every later Open until somebody acknowledges it.
 func TestDamagedLogIsReported(t *testing.T) {
 	dbkit.LongTest(t)
 	const n, known = 12, 8
@@ -191,9 +190,7 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 	dbkit.MustClose(t, d)
 	findings(count)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	if !told(d) || d.Recovery().Missing() != 0 {
-		t.Errorf("%s, and later: %+v", what, d.Recovery())
-	}
+	failIf(t, !told(d) || d.Recovery().Missing() != 0, "%s, and later: %+v", what, d.Recovery())
 	gone, err := d.AcknowledgeLosses(ctx)
 	failIf(t, err != nil || len(gone) != count, "%s: acknowledged %v, %v", what, gone, err)
 	dbkit.MustClose(t, d)
@@ -243,10 +240,9 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 		check(12, 12)
 		need(c.Put(ctx, numbered(10)))(t)
 		dbkit.MustClose(t, d)
-		if side, err := store.ReadCommits(mem.CrashClone(vfs.CrashCloneCfg{}), "db"); err != nil ||
-			side.Sequence != 13 {
-			t.Errorf("NoSync %v: after Close %d, %v", noSync, side.Sequence, err)
-		}
+		side, err := store.ReadCommits(mem.CrashClone(vfs.CrashCloneCfg{}), "db")
+		failIf(t, err != nil || side.Sequence != 13, "NoSync %v: after Close %d, %v", noSync, side.Sequence,
+			err)
 	}
 }
 
@@ -305,10 +301,9 @@ func TestOlderStoreIsFoundOut(t *testing.T) {
 	testfs.WriteFile(t, mem, "db/COMMITS", testfs.ReadFile(t, newer, "db/COMMITS"))
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer d.Close()
-	if r := d.Recovery(); r.Missing() != 2 || len(r.Losses) != 1 || r.Losses[0].First != 7 ||
-		r.Losses[0].Last != 8 {
-		t.Errorf("%+v", r)
-	}
+	r := d.Recovery()
+	failIf(t, r.Missing() != 2 || len(r.Losses) != 1 || r.Losses[0].First != 7 || r.Losses[0].Last != 8,
+		"%+v", r)
 }
 
 // A disk that refuses the side file is no reason to refuse anything else.

@@ -82,9 +82,8 @@ func statistics(t testing.TB, c *db.Collection, space uint32) (b []byte) {
 	return b
 }
 
-// checkReindexed checks the codes of all items in the active space: those of labels are
-// as in the space before, the others those that Encode makes, which looks at the features
-// alone. It returns the codes by key.
+// checkReindexed checks the codes of all items in the active space: those of labels are as in the space
+// before, the others those that Encode makes, which looks at the features alone. It returns the codes by key.
 func checkReindexed(t testing.TB, c *db.Collection, items []*db.Item,
 	byLabels map[string]string) map[string]string {
 	t.Helper()
@@ -133,9 +132,8 @@ func checkReindexed(t testing.TB, c *db.Collection, items []*db.Item,
 		}
 		for _, plan := range dbkit.AllPlans {
 			res, err := dbkit.FirstWithin(c, db.Query{Code: []byte(codes[key]), K: 1, Plan: plan}, 0)
-			if err != nil || res.Total != same {
-				t.Fatalf("plan %v: %d items have the code of %s, not %d, %v", plan, res.Total, key, same, err)
-			}
+			stopIf(t, err != nil || res.Total != same, "plan %v: %d items have the code of %s, not %d, %v",
+				plan, res.Total, key, same, err)
 		}
 	}
 	return codes
@@ -371,9 +369,8 @@ func TestReindexGoesOn(t *testing.T) {
 			first = done
 		}
 	}})
-	if err != nil || r.Space != 2 || r.Parent != 1 || !r.Active || first <= 100 {
-		t.Fatalf("%+v, %v; it went on from %d", r, err, first)
-	}
+	stopIf(t, err != nil || r.Space != 2 || r.Parent != 1 || !r.Active || first <= 100,
+		"%+v, %v; it went on from %d", r, err, first)
 	checkReindexed(t, c, items, byLabels)
 	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{Space: 7})), db.ErrNotFound)
 }
@@ -641,8 +638,7 @@ func TestReindexByTablesIsAsByBatches(t *testing.T) {
 	}
 }
 
-// A new space has the labels that have grown in the other one, and goes on learning
-// from where it was.
+// A new space has the labels that have grown in the other one, and goes on learning from where it was.
 func TestReindexAfterGrowingLabels(t *testing.T) {
 	dbkit.LongTest(t)
 	items := mixedPairs(300, 12)

@@ -174,9 +174,8 @@ func TestCrashesOfARepair(t *testing.T) {
 	t.Logf("%d crashes, %d of them between the stores", len(crashes), between)
 }
 
-// A repair that was interrupted in its last step leaves a repaired store and no other:
-// who only reads reads that where it is, and changes nothing; who writes puts it in its
-// place.
+// A repair that was interrupted in its last step leaves a repaired store and no other: who only reads reads
+// that where it is, and changes nothing; who writes puts it in its place.
 func TestReadingBetweenTheStores(t *testing.T) {
 	p := smallPatient(t)
 	lost, r := p.repair(db.RepairOptions{})
@@ -214,8 +213,7 @@ func TestReadingBetweenTheStores(t *testing.T) {
 	}
 }
 
-// A trial of a repair leaves a store that has not got its name yet where it is, damaged or
-// not.
+// A trial of a repair leaves a store that has not got its name yet where it is, damaged or not.
 func TestTrialBetweenTheStores(t *testing.T) {
 	t.Parallel()
 	for _, damaged := range []bool{false, true} {
@@ -227,9 +225,8 @@ func TestTrialBetweenTheStores(t *testing.T) {
 		must(t, p.fs.Rename(p.fs.PathJoin(p.dir, store.StoreName), p.fs.PathJoin(p.dir, store.RepairedName)))
 		before := list(t, p.fs, p.dir)
 		lost, r := p.repair(db.RepairOptions{DryRun: true})
-		if len(lost) > 0 || r.Damaged != damaged || r.Items != len(p.before.items["main"]) {
-			t.Errorf("%+v, lost %v", r, lost)
-		}
+		failIf(t, len(lost) > 0 || r.Damaged != damaged || r.Items != len(p.before.items["main"]),
+			"%+v, lost %v", r, lost)
 		after := list(t, p.fs, p.dir)
 		failIf(t, after != before, "%s, before %s", after, before)
 		p.whole("tried")
@@ -273,9 +270,8 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 				t.Helper()
 				stopIf(t, len(found) != len(c.says), "%s: %v, want %q", who, found, c.says)
 				for i, says := range c.says {
-					if !strings.Contains(found[i].String(), says) {
-						t.Errorf("%s: %v, want %q", who, found[i], says)
-					}
+					failIf(t, !strings.Contains(found[i].String(), says), "%s: %v, want %q", who, found[i],
+						says)
 				}
 			}
 			var seen []report.Finding
@@ -287,10 +283,9 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 			check("a trial", dry)
 			lost, r2 := p.repair(db.RepairOptions{})
 			check("the repair", lost)
-			if want := len(c.says) > 0; r.Damaged != want || r2.Damaged != want || r2.DamagedDir != "" ||
-				r2.Items != r.Items {
-				t.Errorf("%+v, %+v", r, r2)
-			}
+			want := len(c.says) > 0
+			failIf(t, r.Damaged != want || r2.Damaged != want || r2.DamagedDir != "" || r2.Items != r.Items,
+				"%+v, %+v", r, r2)
 			seen = nil
 			_, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find)
 			failIf(t, err != nil || len(seen) > 0, "after the repair: %v, %v", seen, err)
@@ -309,14 +304,12 @@ func TestRepairTellsOfEarlierLosses(t *testing.T) {
 	r.Losses = []report.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
 	must(t, store.MakeCommits(p.fs, p.dir, r))
 	lost, done := p.repair(db.RepairOptions{})
-	if len(lost) != 1 || !strings.Contains(lost[0].Problem, "commits 2 to 5") || done.DamagedDir == "" {
-		t.Errorf("%v, %+v", lost, done)
-	}
+	failIf(t, len(lost) != 1 || !strings.Contains(lost[0].Problem, "commits 2 to 5") || done.DamagedDir == "",
+		"%v, %+v", lost, done)
 	p.sound("repaired", nil)
 }
 
-// Whatever is damaged, and however much: what a repair makes is sound. With -soak it goes on
-// for that long.
+// Whatever is damaged, and however much: what a repair makes is sound. With -soak it goes on for that long.
 func TestRepairOfRandomDamage(t *testing.T) {
 	dbkit.LongTest(t)
 	whole := newPatient(t)

@@ -46,24 +46,20 @@ func (p *patient) rewrite(path string, change func(b []byte) []byte) {
 	f, err := p.fs.Open(path)
 	must(p.t, err)
 	b, err := io.ReadAll(f)
-	if err = errors.Join(err, f.Close()); err != nil {
-		p.t.Fatal(err)
-	}
-	if f, err = p.fs.Create(path, vfs.WriteCategoryUnspecified); err != nil {
-		p.t.Fatal(err)
-	}
+	err = errors.Join(err, f.Close())
+	stopIf(p.t, err != nil, "%v", err)
+	f, err = p.fs.Create(path, vfs.WriteCategoryUnspecified)
+	stopIf(p.t, err != nil, "%v", err)
 	_, err = f.Write(change(b))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		p.t.Fatal(err)
-	}
+	err = errors.Join(err, f.Sync(), f.Close())
+	stopIf(p.t, err != nil, "%v", err)
 }
 
 // whatever is for damage that may cost anything: what is left is sound, and is what it was
 // or what is told of.
 func whatever(string, string) bool { return true }
 
-// A store whose manifest, markers, options or log are gone or damaged gives back all that
-// its tables have.
+// A store whose manifest, markers, options or log are gone or damaged gives back all that its tables have.
 func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
 	dbkit.LongTest(t)
 	whole := newPatient(t)
@@ -107,9 +103,8 @@ func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
 					said++
 				}
 			}
-			if !c.allLost && len(lost) > 0 || c.allLost && (said != 1 || len(lost) > 1) {
-				t.Errorf("lost %v", lost)
-			}
+			failIf(t, !c.allLost && len(lost) > 0 || c.allLost && (said != 1 || len(lost) > 1), "lost %v",
+				lost)
 			h := p.sound(c.name, nil)
 			t.Logf("%+v, %d findings", *r, len(lost))
 			if r.Damaged {
@@ -119,8 +114,7 @@ func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
 	}
 }
 
-// A table that is gone costs what stood in it: which others count is known, and the finding
-// names the keys.
+// A table that is gone costs what stood in it: which others count is known, and the finding names the keys.
 func TestRepairNamesAMissingTable(t *testing.T) {
 	t.Parallel()
 	whole := newPatient(t)
@@ -132,16 +126,14 @@ func TestRepairNamesAMissingTable(t *testing.T) {
 		for _, f := range lost {
 			said = said || f.Record == "table "+name && strings.HasPrefix(f.Problem, "the keys from ") &&
 				strings.HasSuffix(f.Problem, "cannot be read: the file is missing")
-			if f.Record == "store" || strings.Contains(f.Problem, "objstorage") {
-				t.Errorf("%s is missing: %v", name, f)
-			}
+			failIf(t, f.Record == "store" || strings.Contains(f.Problem, "objstorage"), "%s is missing: %v",
+				name, f)
 		}
 		failIf(t, !said, "%s is missing: lost %v", name, lost)
 	}
 }
 
-// Tables that are gone, cut off or damaged anywhere cost what stands in them, and what
-// is left is sound.
+// Tables that are gone, cut off or damaged anywhere cost what stands in them, and what is left is sound.
 func TestRepairOfTables(t *testing.T) {
 	dbkit.LongTest(t)
 	whole := newPatient(t)
@@ -315,9 +307,9 @@ func TestRepairOfLogs(t *testing.T) {
 		last := -1
 		for i, it := range items {
 			if h.items["main"][it.Key] != nil {
-				if last = i; i > 0 && h.items["main"][items[i-1].Key] == nil {
-					t.Errorf("item %d is there, and the one before is not: %v", i, found)
-				}
+				last = i
+				failIf(t, i > 0 && h.items["main"][items[i-1].Key] == nil,
+					"item %d is there, and the one before is not: %v", i, found)
 			}
 		}
 		return last + 1
@@ -380,9 +372,8 @@ func TestRepairLeavesOldLogsOut(t *testing.T) {
 	for _, name := range p.files(options) { // so that there is something to repair
 		p.rewrite(p.file(name), func([]byte) []byte { return []byte("garbage") })
 	}
-	if found, r := p.repair(db.RepairOptions{}); len(found) > 0 || r.Items != 21 {
-		t.Errorf("%d items: %v", r.Items, found)
-	}
+	found, r := p.repair(db.RepairOptions{})
+	failIf(t, len(found) > 0 || r.Items != 21, "%d items: %v", r.Items, found)
 	p.sound("with an old log", nil)
 }
 

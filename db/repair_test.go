@@ -174,9 +174,8 @@ func (p *patient) sound(when string, mayChange func(collection, key string) bool
 			}
 		}
 		for key := range h.items[name] {
-			if items[key] == nil && (mayChange == nil || !mayChange(name, key)) {
-				p.t.Errorf("%s: item %s of %s has come", when, key, name)
-			}
+			failIf(p.t, items[key] == nil && (mayChange == nil || !mayChange(name, key)),
+				"%s: item %s of %s has come", when, key, name)
 		}
 	}
 	return h
@@ -416,9 +415,8 @@ func TestRepairOfTheRestOfADeletion(t *testing.T) {
 		must(t, kv.Delete(codec.ItemKey(1, gone), pebble.Sync))
 	})
 	lost, _ := p.repair(db.RepairOptions{})
-	if len(lost) != 2 || !strings.Contains(lost[1].Problem, "the rest of one that was deleted") {
-		t.Errorf("lost %v", lost)
-	}
+	failIf(t, len(lost) != 2 || !strings.Contains(lost[1].Problem, "the rest of one that was deleted"),
+		"lost %v", lost)
 	p.sound("repaired", func(_, key string) bool { return key == gone })
 }
 
@@ -434,10 +432,9 @@ func TestRepairOfAKeyOfTwoItems(t *testing.T) {
 		must(t, kv.Merge(codec.NumberKey(codec.KindRowKeys, 1, 0), e.Append(nil, false), pebble.Sync))
 		must(t, kv.Delete(codec.ItemKey(1, later), pebble.Sync))
 	})
-	if lost, _ := p.repair(db.RepairOptions{}); len(lost) != 1 ||
-		!strings.Contains(lost[0].Problem, `its key "k26" is that of another item`) {
-		t.Errorf("lost %v", lost)
-	}
+	lost, _ := p.repair(db.RepairOptions{})
+	failIf(t, len(lost) != 1 || !strings.Contains(lost[0].Problem, `its key "k26" is that of another item`),
+		"lost %v", lost)
 	p.sound("repaired", nil)
 }
 
@@ -474,9 +471,8 @@ func TestRepairOfNames(t *testing.T) {
 		b := need(again.Encode())(t)
 		p.put(key, b)
 		lost, _ := p.repair(db.RepairOptions{})
-		if len(lost) != 1 || !strings.Contains(lost[0].Problem, "this one is renamed") {
-			t.Errorf("lost %v", lost)
-		}
+		failIf(t, len(lost) != 1 || !strings.Contains(lost[0].Problem, "this one is renamed"), "lost %v",
+			lost)
 		delete(p.before.items, "other")
 		h := p.sound("repaired", nil)
 		failIf(t, len(h.items) != 2, "%d collections", len(h.items))
@@ -520,10 +516,9 @@ func TestRepairOfDescriptors(t *testing.T) {
 	d = dbkit.MustOpen(t, p.dir, p.options())
 	defer dbkit.MustClose(t, d)
 	for name, want := range schemas {
-		if got := dbkit.MustSchema(t, dbkit.MustCollection(t, d, name)); len(got.Fields) != len(
-			want.Fields) || len(got.Modalities) != len(want.Modalities) {
-			t.Errorf("%s: %+v, was %+v", name, got, want)
-		}
+		got := dbkit.MustSchema(t, dbkit.MustCollection(t, d, name))
+		failIf(t, len(got.Fields) != len(want.Fields) || len(got.Modalities) != len(want.Modalities),
+			"%s: %+v, was %+v", name, got, want)
 	}
 	errorIs(t, errOf(d.Collection("untrained")), db.ErrNotFound)
 }
@@ -548,10 +543,9 @@ func TestRepairCompletesSpaces(t *testing.T) {
 		h := p.sound("repaired", nil)
 		for i, want := range map[bool][]report.SpaceState{false: {report.SpaceActive, report.SpaceStandby},
 			true: {report.SpaceStandby, report.SpaceActive}}[activate] {
-			if got := h.spaces["main"][i]; got.State != want || got.Previous != (activate && i == 0) ||
-				got.Items == 0 {
-				t.Errorf("activate %v: space %d is %+v", activate, i+1, got)
-			}
+			got := h.spaces["main"][i]
+			failIf(t, got.State != want || got.Previous != (activate && i == 0) || got.Items == 0,
+				"activate %v: space %d is %+v", activate, i+1, got)
 		}
 	}
 }
@@ -584,9 +578,8 @@ func TestRepairOfLessons(t *testing.T) {
 	dbkit.CheckSound(t, d, "updated")
 }
 
-// Nothing in an index-only copy tells what its codes are made of: a damaged one is refused,
-// and stays as it is, also where its descriptor is lost. One that is sound, and has lost its
-// marker, gets another.
+// Nothing in an index-only copy tells what its codes are made of: a damaged one is refused, and stays as it
+// is, also where its descriptor is lost. One that is sound, and has lost its marker, gets another.
 func TestRepairOfIndexOnly(t *testing.T) {
 	t.Parallel()
 	p := &patient{t: t, fs: vfs.NewMem(), dir: "index-only"}
@@ -602,9 +595,8 @@ func TestRepairOfIndexOnly(t *testing.T) {
 		}
 		before := list(t, q.fs, q.dir)
 		_, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{}, nil)
-		if !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "make it again from its source") {
-			t.Errorf("without %02x: %v", kind, err)
-		}
+		failIf(t, !errors.Is(err, db.ErrCorrupt) ||
+			!strings.Contains(err.Error(), "make it again from its source"), "without %02x: %v", kind, err)
 		after := list(t, q.fs, q.dir)
 		failIf(t, after != before, "without %02x: %s, before %s", kind, after, before)
 	}

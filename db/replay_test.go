@@ -208,9 +208,8 @@ func TestReplayByAnyBatching(t *testing.T) {
 			want, refusedOnes = got, refused
 			failIf(t, len(refused) < 20, "%d conditions were refused", len(refused))
 		}
-		if fmt.Sprint(refused) != fmt.Sprint(refusedOnes) {
-			t.Errorf("batching %d: refused are %v, one by one %v", round, refused, refusedOnes)
-		}
+		failIf(t, fmt.Sprint(refused) != fmt.Sprint(refusedOnes),
+			"batching %d: refused are %v, one by one %v", round, refused, refusedOnes)
 		if !bytes.Equal(got, want) {
 			i := 0
 			for i < min(len(got), len(want)) && got[i] == want[i] {

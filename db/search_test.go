@@ -127,9 +127,8 @@ func TestExplainAsymmetric(t *testing.T) {
 	failIf(t, err != nil || e.Plan != "blockscan" || e.Scanned != e.Distinct || e.Codes == 0 ||
 		e.Predicted["disk"] != 0, "%+v, %v", e, err)
 	q.Plan = db.PlanAuto
-	if e, _, err = c.Explain(ctx, q, -1); err != nil || e.Plan != "scan" || e.Predicted["scan"] == 0 {
-		t.Errorf("%+v, %v", e, err)
-	}
+	e, _, err = c.Explain(ctx, q, -1)
+	failIf(t, err != nil || e.Plan != "scan" || e.Predicted["scan"] == 0, "%+v, %v", e, err)
 }
 
 // SearchAll gives each query the answer that Search gives it, whatever the others
@@ -238,14 +237,12 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 		for _, plan := range []db.Plan{db.PlanAuto, db.PlanScan, db.PlanDisk} {
 			q := db.Query{Key: "same250", K: 10, Rerank: order, Plan: plan}
 			res, err := c.Search(ctx, q)
-			if want := []string{"same250", "same0", "same1"}; err != nil || len(res.Hits) != 10 ||
-				!slices.Equal(keysOf(res.Hits)[:3], want) {
-				t.Fatalf("%v, %v: %v, %v", order, plan, res, err)
-			}
+			want := []string{"same250", "same0", "same1"}
+			stopIf(t, err != nil || len(res.Hits) != 10 || !slices.Equal(keysOf(res.Hits)[:3], want),
+				"%v, %v: %v, %v", order, plan, res, err)
 			within, err := dbkit.FirstWithin(c, q, 0)
-			if err != nil || within.Total != 300 || !slices.Equal(keysOf(within.Hits), keysOf(res.Hits)) {
-				t.Errorf("%v, %v: within 0: %v, %v", order, plan, within, err)
-			}
+			failIf(t, err != nil || within.Total != 300 || !slices.Equal(keysOf(within.Hits),
+				keysOf(res.Hits)), "%v, %v: within 0: %v, %v", order, plan, within, err)
 			// Read on to the end, it comes once.
 			for _, k := range []int{1, 7, 299, 300} {
 				hits, err := pages(c, q, k, func() {})
@@ -257,18 +254,16 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 			}
 
 			q.ExcludeSelf = true
-			if res, err = c.Search(ctx, q); err != nil || len(res.Hits) != 10 || res.Hits[0].Key != "same0" {
-				t.Errorf("%v, %v: without itself: %v, %v", order, plan, res, err)
-			}
-			if within, err = dbkit.FirstWithin(c, q, 0); err != nil || within.Total != 299 ||
-				slices.Contains(keysOf(within.Hits), "same250") {
-				t.Errorf("%v, %v: within 0 without itself: %v, %v", order, plan, within, err)
-			}
+			res, err = c.Search(ctx, q)
+			failIf(t, err != nil || len(res.Hits) != 10 || res.Hits[0].Key != "same0",
+				"%v, %v: without itself: %v, %v", order, plan, res, err)
+			within, err = dbkit.FirstWithin(c, q, 0)
+			failIf(t, err != nil || within.Total != 299 || slices.Contains(keysOf(within.Hits), "same250"),
+				"%v, %v: within 0 without itself: %v, %v", order, plan, within, err)
 			gives(t, 599, order, plan)(dbkit.CountWithin(c, q, 8))
 			hits, err := pages(c, q, 7, func() {})
-			if err != nil || len(hits) != 599 || slices.Contains(keysOf(hits), "same250") {
-				t.Errorf("%v, %v: pages without itself: %d hits, %v", order, plan, len(hits), err)
-			}
+			failIf(t, err != nil || len(hits) != 599 || slices.Contains(keysOf(hits), "same250"),
+				"%v, %v: pages without itself: %d hits, %v", order, plan, len(hits), err)
 			// A cursor is of the one or the other.
 			other := q
 			other.After, other.ExcludeSelf = res.Next, false
@@ -285,10 +280,9 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 	must(t, err)
 	need(c.Delete(ctx, "same250"))(t)
 	putAll(t, c, []*db.Item{{Key: "same250", Code: []byte{5}}})
-	if res, err = c.Search(ctx, db.Query{Key: "same250", K: 400, After: res.Next}); err != nil ||
-		len(res.Hits) != 400 || slices.Contains(keysOf(res.Hits), "same250") {
-		t.Errorf("behind itself: %v", err)
-	}
+	res, err = c.Search(ctx, db.Query{Key: "same250", K: 400, After: res.Next})
+	failIf(t, err != nil || len(res.Hits) != 400 || slices.Contains(keysOf(res.Hits), "same250"),
+		"behind itself: %v", err)
 }
 
 // A leaving context is cancelled after it has been asked so often.

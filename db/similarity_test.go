@@ -56,23 +56,19 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 			q := db.Query{From: "image", Vector: of.Vectors["image"], K: len(items), Rerank: order}
 			_, z := need2(c.EncodeQuery(ctx, q))(t)
 			all, err := c.Search(ctx, q)
-			if err != nil || len(all.Hits) != len(items) {
-				t.Fatal(len(all.Hits), err)
-			}
+			stopIf(t, err != nil || len(all.Hits) != len(items), "%v, %v", len(all.Hits), err)
 			decided := 0
 			for i, h := range all.Hits {
-				if want := cosine(z, projections[h.Key]); math.Abs(float64(h.Similarity)-want) > .01 {
-					t.Errorf("%v: hit %q has similarity %g, the cosine is %g", order, h.Key, h.Similarity,
-						want)
-				}
+				want := cosine(z, projections[h.Key])
+				failIf(t, math.Abs(float64(h.Similarity)-want) > .01,
+					"%v: hit %q has similarity %g, the cosine is %g", order, h.Key, h.Similarity, want)
 				if i == 0 {
 					continue
 				}
 				if last := all.Hits[i-1]; last.Distance == h.Distance && last.Score == h.Score {
 					decided++
-					if last.Similarity < h.Similarity || last.Similarity == h.Similarity && last.Row > h.Row {
-						t.Errorf("%v: %+v comes before %+v", order, last, h)
-					}
+					failIf(t, last.Similarity < h.Similarity || last.Similarity == h.Similarity &&
+						last.Row > h.Row, "%v: %+v comes before %+v", order, last, h)
 				}
 			}
 			stopIf(t, decided == 0, "no two items share a code")
@@ -93,10 +89,9 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 					}
 				}
 				res, err := c.Search(ctx, q)
-				if err != nil || !slices.Equal(res.Hits, want) {
-					t.Errorf("%v: %d hits with similarity %g, want %d, %v", order, len(res.Hits), least,
-						len(want), err)
-				}
+				failIf(t, err != nil || !slices.Equal(res.Hits, want),
+					"%v: %d hits with similarity %g, want %d, %v", order, len(res.Hits), least, len(want),
+					err)
 				within := 0
 				for _, h := range want {
 					if h.Distance <= 5 {
@@ -105,9 +100,7 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 				}
 				gives(t, within, order, least)(dbkit.CountWithin(c, q, 5))
 				runs, err := c.SearchRadius(ctx, q, 5)
-				if err != nil || runs.Total() != within {
-					t.Fatal(err, runs.Total(), within)
-				}
+				stopIf(t, err != nil || runs.Total() != within, "%v, %v, %v", err, runs.Total(), within)
 				rows, sum := 0, 0
 				for r := range every(t, runs.All(ctx)) {
 					rows += len(r.Rows)
@@ -276,8 +269,7 @@ func sameHits(a, b []db.Hit) bool {
 	})
 }
 
-// everyOrder returns the hits of many queries, read page by page, which is what they are in one
-// piece.
+// everyOrder returns the hits of many queries, read page by page, which is what they are in one piece.
 func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all [][]db.Hit) {
 	t.Helper()
 	for i := range effort.Of(6, 2) {

@@ -103,9 +103,8 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 	}
 	// Runs are good without their snapshot.
 	must(t, snapshots[0].Close())
-	if hits, err := dbkit.Collect(all[1].Hits(ctx)); err != nil || len(hits) != all[1].Total() {
-		t.Errorf("%d hits of %d, %v", len(hits), all[1].Total(), err)
-	}
+	hits, err := dbkit.Collect(all[1].Hits(ctx))
+	failIf(t, err != nil || len(hits) != all[1].Total(), "%d hits of %d, %v", len(hits), all[1].Total(), err)
 	must(t, all[0].Close())
 	dbkit.MustClose(t, d)
 	for i, r := range all {
@@ -142,9 +141,8 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 		q := db.Query{Code: []byte{1, 1}, Plan: plan}
 		runs := need(c.SearchRadius(ctx, q, 3))(t)
 		want, err := dbkit.Collect(runs.Hits(ctx))
-		if err != nil || len(want) != runs.Total() || len(want) == 0 {
-			t.Fatalf("%d hits of %d, %v", len(want), runs.Total(), err)
-		}
+		stopIf(t, err != nil || len(want) != runs.Total() || len(want) == 0, "%d hits of %d, %v", len(want),
+			runs.Total(), err)
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -218,8 +216,7 @@ func TestErrorsListWhatIsPossible(t *testing.T) {
 		"asymmetric": errOf(c.Search(ctx, db.Query{Key: "k", Rerank: 77})),
 		"is empty":   errOf(db.Open("", nil)),
 	} {
-		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v, not %q", err, says)
-		}
+		failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), says), "%v, not %q", err,
+			says)
 	}
 }

@@ -19,10 +19,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A soakedArchive makes copies of a database that is written to. What a copy has to hold
-// is told by a collection of accounts, between which one goroutine makes transfers: their
-// sum never changes, and how many there have been stands in the last two that were
-// changed.
+// A soakedArchive makes copies of a database that is written to. What a copy has to hold is told by a
+// collection of accounts, between which one goroutine makes transfers: their sum never changes, and how many
+// there have been stands in the last two that were changed.
 type soakedArchive struct {
 	t     *testing.T
 	d     *db.DB
@@ -114,8 +113,7 @@ func (a *soakedArchive) backUp(ctx context.Context, r *rand.Rand) error {
 	return nil
 }
 
-// restore restores the newest backup, or the newest part, and checks it. It may be pruned
-// meanwhile.
+// restore restores the newest backup, or the newest part, and checks it. It may be pruned meanwhile.
 func (a *soakedArchive) restore(ctx context.Context, r *rand.Rand) error {
 	a.going.RLock()
 	defer a.going.RUnlock()
@@ -163,8 +161,7 @@ func (a *soakedArchive) checkpoint(ctx context.Context, r *rand.Rand) error {
 	return fault.Annotate(a.check(dir, [2]int64{least, a.begun.Load()}), "checkpoint")
 }
 
-// check opens a copy, verifies it, and compares its accounts with how many transfers it may
-// have seen.
+// check opens a copy, verifies it, and compares its accounts with how many transfers it may have seen.
 func (a *soakedArchive) check(dir string, bounds [2]int64) (err error) {
 	d, err := db.Open(dir, &db.Options{MustExist: true})
 	if err != nil {

@@ -314,8 +314,7 @@ func (c *crasher) begin(step int, what string, every int) {
 	c.step, c.what, c.every = step, what, every
 }
 
-// MaybeError crashes, half of the time with all that is not synced lost, and else with
-// any part of it.
+// MaybeError crashes, half of the time with all that is not synced lost, and else with any part of it.
 func (c *crasher) MaybeError(op errorfs.Op) error {
 	if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
 		return nil
@@ -426,10 +425,9 @@ func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 		fail := &dbkit.FailOnce{K: k}
 		l := &spacesLife{fs: errorfs.Wrap(mem, fail), fail: fail}
 		states, err := l.lead(t, func(int, string) {})
-		if cerr := l.close(); err != nil && errors.Is(err, db.ErrFailed) && !errors.Is(cerr, db.ErrFailed) &&
-			!errors.Is(cerr, db.ErrClosed) && cerr != nil {
-			t.Errorf("change %d failed: %v, and then %v", k, err, cerr)
-		}
+		cerr := l.close()
+		failIf(t, err != nil && errors.Is(err, db.ErrFailed) && !errors.Is(cerr, db.ErrFailed) &&
+			!errors.Is(cerr, db.ErrClosed) && cerr != nil, "change %d failed: %v, and then %v", k, err, cerr)
 		at := len(states) - 1
 		after := clean[min(at+1, len(clean)-1)]
 		if err == nil {

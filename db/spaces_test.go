@@ -73,9 +73,8 @@ func TestInSpace(t *testing.T) {
 	first := look(c)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 48, Seed: 3}})
 	second := look(c)
-	if len(first.Code) != 4 || len(second.Code) != 6 {
-		t.Fatalf("codes of %d and %d bytes", len(first.Code), len(second.Code))
-	}
+	stopIf(t, len(first.Code) != 4 || len(second.Code) != 6, "codes of %d and %d bytes", len(first.Code),
+		len(second.Code))
 	memory := cmp.Options{cmpopts.IgnoreFields(db.CollectionStats{}, "MemoryBytes", "IndexBytes",
 		"RerankBytes", "QueryDistances", "Spaces"), cmpopts.EquateNaNs()}
 	snap := need(d.Snapshot())(t)
@@ -398,8 +397,7 @@ func TestRevisionInfos(t *testing.T) {
 	}
 }
 
-// One batch may touch a row that has taught several times: first so that it goes on
-// teaching, then not.
+// One batch may touch a row that has taught several times: first so that it goes on teaching, then not.
 func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
 	t.Parallel()
 	d, c := dbkit.OpenPairs(t)

@@ -49,9 +49,8 @@ func (w *twin) same(what string, f func(c *db.Collection) (any, error)) any {
 	w.t.Helper()
 	a, errA := f(w.sparse)
 	b, errB := f(w.dense)
-	if (errA == nil) != (errB == nil) {
-		w.t.Fatalf("%s: %v with sparse vectors, %v with dense ones", what, errA, errB)
-	}
+	stopIf(w.t, (errA == nil) != (errB == nil), "%s: %v with sparse vectors, %v with dense ones", what, errA,
+		errB)
 	if reflect.DeepEqual(a, b) { // much faster
 		return a
 	}
@@ -199,9 +198,8 @@ func TestSparseIsDense(t *testing.T) {
 	w.d = dbkit.MustOpen(t, dir, nil)
 	w.sparse, w.dense = dbkit.MustCollection(t, w.d, "sparse"), dbkit.MustCollection(t, w.d, "dense")
 	schema, err := w.sparse.Schema()
-	if err != nil || !schema.Modalities[1].Sparse || schema.Modalities[0].Sparse {
-		t.Errorf("%+v, %v", schema, err)
-	}
+	failIf(t, err != nil || !schema.Modalities[1].Sparse || schema.Modalities[0].Sparse, "%+v, %v", schema,
+		err)
 	check()
 	// In the store a text takes what it holds.
 	it := items[20]
@@ -262,10 +260,9 @@ func TestSparseRefuses(t *testing.T) {
 	} {
 		for _, col := range []*db.Collection{w.sparse, w.dense} {
 			c.item.Key = "k"
-			if _, err := col.Put(ctx, &c.item); !errors.Is(err, db.ErrInvalid) &&
-				!errors.As(err, new(*db.DimensionError)) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%s: %v", c.says, err)
-			}
+			_, err := col.Put(ctx, &c.item)
+			failIf(t, !errors.Is(err, db.ErrInvalid) && !errors.As(err, new(*db.DimensionError)) ||
+				!strings.Contains(err.Error(), c.says), "%s: %v", c.says, err)
 		}
 	}
 	// Zeros are dropped, and what is put is copied.
@@ -296,8 +293,7 @@ func TestSparseRefuses(t *testing.T) {
 	}
 }
 
-// TestSparseFeatureOfAnotherForm: a record that is not of the form of its modality is
-// damage, not a vector.
+// TestSparseFeatureOfAnotherForm: a record that is not of the form of its modality is damage, not a vector.
 func TestSparseFeatureOfAnotherForm(t *testing.T) {
 	m, n := record.Modality{Name: "a", Dim: 2, Sparse: true}, record.Modality{Name: "a", Dim: 2}
 	var v model.Vector

@@ -59,9 +59,8 @@ func TestWritesDuringTraining(t *testing.T) {
 		want, _ := need2(c.Encode(it))(t)
 		switch it.Key {
 		case items[3].Key, items[4].Key:
-			if it.CodeFrom != "fused" || !slices.Equal(it.Code, want) {
-				t.Errorf("item %s has code %x from %q, want %x", it.Key, it.Code, it.CodeFrom, want)
-			}
+			failIf(t, it.CodeFrom != "fused" || !slices.Equal(it.Code, want),
+				"item %s has code %x from %q, want %x", it.Key, it.Code, it.CodeFrom, want)
 		case items[10].Key, items[11].Key:
 			t.Errorf("item %s is back", it.Key)
 		default:
@@ -103,9 +102,8 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 		db.TrainOptions{Options: fit.Options{Bits: 128, Method: model.MethodJoint}})
 	failIf(t, second.Space != 2 || second.Bits != 128 || second.Items != 62, "second training: %+v", second)
 	after := need(c.Search(ctx, db.Query{Key: "k1", From: "image"}))(t)
-	if before.Space != 1 || after.Space != 2 || after.Hits[0].Distance > 128 {
-		t.Errorf("searches in spaces %d and %d", before.Space, after.Space)
-	}
+	failIf(t, before.Space != 1 || after.Space != 2 || after.Hits[0].Distance > 128,
+		"searches in spaces %d and %d", before.Space, after.Space)
 	items := dbkit.AllItems(t, c)
 	for _, it := range items {
 		if want := 16; it.Code != nil && len(it.Code) != want {
@@ -147,8 +145,7 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 }
 
-// A modality that no labelled item has cannot be learned, and does not keep the
-// others from it.
+// A modality that no labelled item has cannot be learned, and does not keep the others from it.
 func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
 	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
@@ -161,16 +158,14 @@ func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
 	}
 	putAll(t, c, items)
 	tr := dbkit.MustTrain(t, c, db.TrainOptions{})
-	if !slices.Equal(tr.LeftOut, []string{"image"}) || len(tr.Chosen) != 1 || tr.Items != 60 {
-		t.Errorf("%+v", tr)
-	}
+	failIf(t, !slices.Equal(tr.LeftOut, []string{"image"}) || len(tr.Chosen) != 1 || tr.Items != 60, "%+v",
+		tr)
 	for range 2 {
 		errorIs(t, errOf(c.Search(ctx, db.Query{From: "image", Vector: items[55].Vectors["image"]})),
 			db.ErrNoModel)
 		r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: items[55].Vectors["text"]})
-		if err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "k55" {
-			t.Errorf("search from text to image: %+v, %v", r, err)
-		}
+		failIf(t, err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "k55",
+			"search from text to image: %+v, %v", r, err)
 		if it, err := c.Get(ctx, "k55"); err != nil || it.CodeFrom != "fused" {
 			t.Errorf("%+v, %v", it, err)
 		}
@@ -340,19 +335,17 @@ func TestTrainingModalities(t *testing.T) {
 		{Name: "words", Dim: 9, Sparse: true},
 	}}
 	modalities, places, leftOut, shared := db.TrainingModalities(s, func(i int) bool { return i != 1 })
-	if got := fmt.Sprint(modalities, places, leftOut,
-		shared); got != "[{image 4 false} {caption 4 false} {words 9 true}] [0 2 3] [sound] [[image caption]]" {
-		t.Error(got)
-	}
+	got := fmt.Sprint(modalities, places, leftOut, shared)
+	failIf(t, got != "[{image 4 false} {caption 4 false} {words 9 true}] [0 2 3] [sound] [[image caption]]",
+		"%v", got)
 	// One that is alone in its space, as the other is left out, shares it with nobody.
 	if _, _, _, shared := db.TrainingModalities(s, func(i int) bool { return i > 0 }); shared != nil {
 		t.Error(shared)
 	}
 }
 
-// TestMoreLabelsThanBits: refused with both numbers; with label embedding every item
-// has the code of its labels, which is there after reopening, and vectors find their
-// labels.
+// TestMoreLabelsThanBits: refused with both numbers; with label embedding every item has the code of its
+// labels, which is there after reopening, and vectors find their labels.
 func TestMoreLabelsThanBits(t *testing.T) {
 	dbkit.LongTest(t)
 	dir := t.TempDir()
@@ -362,10 +355,9 @@ func TestMoreLabelsThanBits(t *testing.T) {
 	putAll(t, c, items)
 	opt := db.TrainOptions{Options: fit.Options{Bits: 16}}
 	var bits *fit.BitsError
-	if _, err := c.Train(ctx, opt); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &bits) ||
-		bits.Labels != 40 || bits.Bits != 16 {
-		t.Fatalf("%v", err)
-	}
+	_, err := c.Train(ctx, opt)
+	stopIf(t, !errors.Is(err, db.ErrInvalid) || !errors.As(err, &bits) || bits.Labels != 40 ||
+		bits.Bits != 16, "%v", err)
 	opt.LabelEmbedding = true
 	tr := dbkit.MustTrain(t, c, opt)
 	failIf(t, tr.Embedding == nil || tr.Embedding.Dims != 16 || tr.Labels != 40 || tr.Items != 300, "%+v", tr)

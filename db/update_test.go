@@ -69,9 +69,8 @@ func statisticsOf(t testing.TB, c *db.Collection, space uint32) (got, want *mode
 				}
 				return o.Relearn(ctx, []model.Example{item}, []model.Lesson{lesson})
 			})
-		if uint64(taught) != cv.Numbers.Taught {
-			t.Errorf("%d rows have taught, %d were counted", taught, cv.Numbers.Taught)
-		}
+		failIf(t, uint64(taught) != cv.Numbers.Taught, "%d rows have taught, %d were counted", taught,
+			cv.Numbers.Taught)
 		want = o.Statistics()
 		return err
 	}))
@@ -117,9 +116,8 @@ func TestUpdateByLabels(t *testing.T) {
 			want += 10 - 1
 			failIf(t, u.Forgotten != 13, "%d items forgotten", u.Forgotten)
 		}
-		if u.Revision != revision || !u.Revised || u.Labelled != want || u.Unlabelled != 0 {
-			t.Errorf("update %d: %+v", from, u)
-		}
+		failIf(t, u.Revision != revision || !u.Revised || u.Labelled != want || u.Unlabelled != 0,
+			"update %d: %+v", from, u)
 		checkStatistics(t, c, 0)
 		crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
 	}
@@ -189,9 +187,8 @@ func TestUpdateByProjections(t *testing.T) {
 		case db.TeacherLabels:
 			failIf(t, u.Revised || u.Items > 0 || u.Skipped != 300, "%+v", u)
 		default:
-			if !u.Revised || u.Unlabelled == 0 || u.Labelled != 0 || u.Unlabelled+u.Skipped != 300 {
-				t.Errorf("%+v", u)
-			}
+			failIf(t, !u.Revised || u.Unlabelled == 0 || u.Labelled != 0 || u.Unlabelled+u.Skipped != 300,
+				"%+v", u)
 		}
 		for i, it := range dbkit.AllItems(t, c) {
 			stopIf(t, !slices.Equal(it.Code, before[i].Code), "%v: item %s has another code", teacher, it.Key)
@@ -235,9 +232,8 @@ func TestGrowLabels(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
-	if !slices.Equal(u.Grown, []string{"new", "newer"}) || u.Recoded != 20 || u.Labelled != 20 || !u.Revised {
-		t.Errorf("%+v", u)
-	}
+	failIf(t, !slices.Equal(u.Grown, []string{"new", "newer"}) || u.Recoded != 20 || u.Labelled != 20 ||
+		!u.Revised, "%+v", u)
 	check := func(c *db.Collection) {
 		t.Helper()
 		codes := map[string]bool{}
@@ -315,13 +311,10 @@ func TestUpdateWithNothingThatHasTaught(t *testing.T) {
 	failIf(t, u.Unlabelled != 60, "%+v", u)
 	checkStatistics(t, c, 0)
 	hits, err := c.Search(ctx, db.Query{From: "image", Vector: items[70].Vectors["image"], To: "text", K: 60})
-	if err != nil || len(hits.Hits) != 60 {
-		t.Errorf("%d hits, %v", len(hits.Hits), err)
-	}
+	failIf(t, err != nil || len(hits.Hits) != 60, "%d hits, %v", len(hits.Hits), err)
 }
 
-// The first revision, the latest eight and those that are pinned are kept, and can be
-// gone back to.
+// The first revision, the latest eight and those that are pinned are kept, and can be gone back to.
 func TestRevisionsAreKeptAndRestored(t *testing.T) {
 	dbkit.LongTest(t)
 	w := newWorld(t, dbkit.PairsSchema, true)
@@ -393,8 +386,7 @@ func TestUpdatesInTheBackground(t *testing.T) {
 	}
 }
 
-// A revision that is restored is learned from as one that has never known what came
-// later.
+// A revision that is restored is learned from as one that has never known what came later.
 func TestUpdateAfterRestoring(t *testing.T) {
 	t.Parallel()
 	_, c := dbkit.OpenPairs(t)

@@ -39,8 +39,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// What waited when the database was closed counts, and so does what has taught and is
-// deleted.
+// What waited when the database was closed counts, and so does what has taught and is deleted.
 func TestWhatStartsAnUpdate(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
@@ -177,8 +176,7 @@ func putMany(t testing.TB, c *db.Collection, items []*db.Item, from, n int) {
 	putAll(t, c, more)
 }
 
-// Growing labels ends with its context, and says of all labels when no direction is
-// left.
+// Growing labels ends with its context, and says of all labels when no direction is left.
 func TestGrowingManyLabels(t *testing.T) {
 	dbkit.LongTest(t)
 	_, c := dbkit.OpenPairs(t)
@@ -218,9 +216,8 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	drift, err := c.Drift(ctx)
 	failIf(t, drift != nil || err != nil || drift.TrainAgain(), "before an update: %v, %v", drift, err)
 	same := update(items[200:])
-	if len(same) != 2 || same["image"] > .05 || same["text"] > .05 || same.TrainAgain() {
-		t.Errorf("of items like those of the training: %v", same)
-	}
+	failIf(t, len(same) != 2 || same["image"] > .05 || same["text"] > .05 || same.TrainAgain(),
+		"of items like those of the training: %v", same)
 	strange := func(from, to int) []*db.Item { // the labels of one item with the vectors of another
 		some := dbkit.Pairs(to, synth.Config{Seed: 1, Noise: 1.5})
 		for i, it := range some {
@@ -234,9 +231,8 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	got, err := c.Drift(ctx)
 	failIf(t, err != nil || !cmp.Equal(got, same), "after an update of few items: %v, %v", got, err)
 	other := update(strange(15, 75))
-	if len(other) != 2 || other["image"] < .4 || other["text"] < .4 || !other.TrainAgain() {
-		t.Errorf("of other items: %v", other)
-	}
+	failIf(t, len(other) != 2 || other["image"] < .4 || other["text"] < .4 || !other.TrainAgain(),
+		"of other items: %v", other)
 	// What is stored says so, too.
 	check := func(what string) {
 		t.Helper()
@@ -330,11 +326,9 @@ func TestGuardOfFewLabelled(t *testing.T) {
 			Vectors: items[0].Vectors}}
 		putAll(t, col, more)
 		u := dbkit.MustUpdate(t, col, db.UpdateOptions{})
-		if refused := map[bool]int{false: 1000}[c.adopt]; !u.Revised ||
-			u.Adopted != (report.Adoption{Labelled: "labels"}) || u.Refused != refused ||
-			u.Skipped != refused {
-			t.Errorf("%s: with a labelled item: %+v", c.what, u)
-		}
+		refused := map[bool]int{false: 1000}[c.adopt]
+		failIf(t, !u.Revised || u.Adopted != (report.Adoption{Labelled: "labels"}) || u.Refused != refused ||
+			u.Skipped != refused, "%s: with a labelled item: %+v", c.what, u)
 		dbkit.MustClose(t, d)
 	}
 }

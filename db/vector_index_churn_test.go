@@ -327,10 +327,9 @@ func (h *churn) index(put func()) {
 	h.t.Helper()
 	h.d = dbkit.MustOpen(h.t, "db", &db.Options{FS: h.fs})
 	var err error
-	if h.c, err = h.d.CreateCollection(ctx, "main",
-		db.Schema{Modalities: []db.Modality{{Name: "e", Dim: churnDims, Metric: h.metric}}}); err != nil {
-		h.t.Fatal(err)
-	}
+	h.c, err = h.d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "e", Dim: churnDims, Metric: h.metric}}})
+	stopIf(h.t, err != nil, "%v", err)
 	put()
 	need(h.c.IndexVectors(ctx, db.IndexOptions{Recall: h.asked}))(h.t)
 }
@@ -506,9 +505,8 @@ func TestItemsThatComeMeanwhileWait(t *testing.T) {
 	}})
 	must(t, err)
 	all, err := h.c.VectorIndexes()
-	if err != nil || len(all) != 1 || all[0].Unknown != 100 || all[0].Entries != 18000 {
-		t.Errorf("of 18,000 items and 100 that came meanwhile: %+v, %v", all, err)
-	}
+	failIf(t, err != nil || len(all) != 1 || all[0].Unknown != 100 || all[0].Entries != 18000,
+		"of 18,000 items and 100 that came meanwhile: %+v, %v", all, err)
 	h.check("made meanwhile")
 	dbkit.MustClose(t, h.d)
 }

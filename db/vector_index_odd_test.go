@@ -79,9 +79,8 @@ func TestVectorsThatChangeDuringAFold(t *testing.T) {
 	close(held.goOn)
 	fine(t, <-ended)
 	hits := answer(t, c, db.Query{From: "e", Vector: items[200].Vectors["e"], K: 2}).Hits
-	if !slices.ContainsFunc(hits, func(h db.Hit) bool { return h.Key == "k0" }) {
-		t.Errorf("found %v", keysOf(hits))
-	}
+	failIf(t, !slices.ContainsFunc(hits, func(h db.Hit) bool { return h.Key == "k0" }), "found %v",
+		keysOf(hits))
 	dbkit.CheckSound(t, d, "taken in")
 }
 
@@ -469,9 +468,8 @@ func TestIndexesComeToRest(t *testing.T) {
 					func(o event.RunningOperation) bool { return o.Op == event.OpIndex })
 			})
 			_, commits, cells := stats()
-			if t.Logf("%s by %s: %d cells, %d commits", name, metric, cells, commits); commits > 200 {
-				t.Errorf("%s by %s: %d cells, %d commits", name, metric, cells, commits)
-			}
+			t.Logf("%s by %s: %d cells, %d commits", name, metric, cells, commits)
+			failIf(t, commits > 200, "%s by %s: %d cells, %d commits", name, metric, cells, commits)
 			dbkit.MustClose(t, d)
 		}
 	}
@@ -518,9 +516,8 @@ func TestDamagedIndexIsTold(t *testing.T) {
 	}
 	need(c.IndexVectors(ctx, db.IndexOptions{}))(t)
 	explain, _, err = c.Explain(ctx, q, -1)
-	if err != nil || explain.Plan != "cells" || explain.DamagedIndexes != nil {
-		t.Errorf("made anew: %+v, %v", explain, err)
-	}
+	failIf(t, err != nil || explain.Plan != "cells" || explain.DamagedIndexes != nil, "made anew: %+v, %v",
+		explain, err)
 	if s, err := c.Stats(); err != nil || s.VectorIndexes[0].Damage != "" {
 		t.Errorf("%+v, %v", s.VectorIndexes, err)
 	}

@@ -110,9 +110,8 @@ func TestAnswersByAnIndex(t *testing.T) {
 						q.Recall = recall
 						r := answer(t, c, q)
 						checkHits(t, r.Hits, x, byKey, where, metric)
-						if len(r.Hits) != len(exact.Hits) {
-							t.Fatalf("%d hits, there are %d", len(r.Hits), len(exact.Hits))
-						}
+						stopIf(t, len(r.Hits) != len(exact.Hits), "%d hits, there are %d", len(r.Hits),
+							len(exact.Hits))
 						found[i] += shared(exact.Hits, r.Hits)
 					}
 				}
@@ -121,10 +120,9 @@ func TestAnswersByAnIndex(t *testing.T) {
 					if recall == 0 {
 						least = .99
 					}
-					if got := float64(found[i]) / float64(wanted); got < least-.03 {
-						t.Errorf("%s, recall %v, k = %d, where %q: %v of what there is", metric, least, k,
-							where, got)
-					}
+					got := float64(found[i]) / float64(wanted)
+					failIf(t, got < least-.03, "%s, recall %v, k = %d, where %q: %v of what there is", metric,
+						least, k, where, got)
 				}
 			}
 		}
@@ -143,16 +141,14 @@ func checkHits(t testing.TB, hits []db.Hit, x []float32, items map[string]*db.It
 		_, want := plainMetric(metric, x, it.Vectors["e"])
 		stopIf(t, h.Similarity != want, "%q has similarity %v, it is %v", h.Key, h.Similarity, want)
 		year := it.Fields["year"].(int64)
-		if where == "year < 2050" && year >= 2050 || where == "year = 2007" && year != 2007 {
-			t.Fatalf("%q is of %d, %s", h.Key, year, where)
-		}
+		stopIf(t, where == "year < 2050" && year >= 2050 || where == "year = 2007" && year != 2007,
+			"%q is of %d, %s", h.Key, year, where)
 		stopIf(t, i > 0 && (h.Similarity > hits[i-1].Similarity || h.Similarity == hits[i-1].Similarity &&
 			h.Row <= hits[i-1].Row && metric != db.L2), "hit %d comes behind %d", i, i-1)
 	}
 }
 
-// What an answer has does not depend on what is in memory, nor on whether the database has been
-// opened since.
+// What an answer has does not depend on what is in memory, nor on whether the database has been opened since.
 func TestAnswersByAnIndexDoNotDependOnMemory(t *testing.T) {
 	dbkit.LongTest(t)
 	items := embedded(t, 0, 3000, 48)
@@ -404,9 +400,8 @@ func TestIndexesFollowShortProcesses(t *testing.T) {
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, ReadOnly: true})
 	defer dbkit.MustClose(t, d)
 	all, err := dbkit.MustCollection(t, d, "main").VectorIndexes()
-	if err != nil || len(all) != 1 || all[0].Index == 1 || all[0].Of < 1500 || all[0].Unknown > 1000 {
-		t.Errorf("%+v, %v", all, err)
-	}
+	failIf(t, err != nil || len(all) != 1 || all[0].Index == 1 || all[0].Of < 1500 || all[0].Unknown > 1000,
+		"%+v, %v", all, err)
 	dbkit.CheckSound(t, d, "written by many")
 }
 
@@ -447,9 +442,8 @@ func TestIndexesOfOddVectors(t *testing.T) {
 		}
 		must(t, c.DropVectorIndex(ctx, "e"))
 		errorIs(t, c.DropVectorIndex(ctx, "e"), db.ErrNotFound, `"e"`)
-		if answer(t, c, db.Query{From: "e", Vector: []float32{1, 2, 3}}).Approximate {
-			t.Error("approximate without an index")
-		}
+		failIf(t, answer(t, c, db.Query{From: "e", Vector: []float32{1, 2, 3}}).Approximate,
+			"approximate without an index")
 		dbkit.CheckSound(t, d, name)
 		dbkit.MustClose(t, d)
 	}
@@ -570,10 +564,10 @@ func TestIndexesOfASharedSpace(t *testing.T) {
 				}
 			}
 			// A promise of a mean is kept if it is missed by little in one set.
-			if got := float64(found) / float64(wanted); got < asked-.02 || approximate == 0 && got < 1 {
-				t.Errorf("with the index of %q, to %q: recall %v, %d answers by the index", modality, to, got,
-					approximate)
-			}
+			got := float64(found) / float64(wanted)
+			failIf(t, got < asked-.02 || approximate == 0 && got < 1,
+				"with the index of %q, to %q: recall %v, %d answers by the index", modality, to, got,
+				approximate)
 			if by := modality == "image" || modality != "" && to != "image"; by != (approximate > 0) {
 				t.Errorf("with the index of %q, to %q: %d answers by the index", modality, to, approximate)
 			}
@@ -644,16 +638,14 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 			x.Predicted)
 	}
 	x, r = explained("label = 'rare'", .9)
-	if exact("few items", x, r, "label = 'rare'"); x.Predicted["cells"] < x.Predicted["vectors"] ||
-		x.Abandoned {
-		t.Errorf("few items: predicted %v, abandoned %v", x.Predicted, x.Abandoned)
-	}
+	exact("few items", x, r, "label = 'rare'")
+	failIf(t, x.Predicted["cells"] < x.Predicted["vectors"] || x.Abandoned,
+		"few items: predicted %v, abandoned %v", x.Predicted, x.Abandoned)
 	// All that is near is refused: cell after cell is looked into in vain.
 	x, r = explained("label = 'far'", .2)
-	if exact("items that are far", x, r, "label = 'far'"); !x.Abandoned || x.Probes == 0 {
-		t.Errorf("items that are far: predicted %v, abandoned %v after %d cells", x.Predicted, x.Abandoned,
-			x.Probes)
-	}
+	exact("items that are far", x, r, "label = 'far'")
+	failIf(t, !x.Abandoned || x.Probes == 0, "items that are far: predicted %v, abandoned %v after %d cells",
+		x.Predicted, x.Abandoned, x.Probes)
 }
 
 // With a least similarity an index finds about as much of what reaches it as is asked for, however few
@@ -679,9 +671,8 @@ func TestALeastSimilarityByAnIndex(t *testing.T) {
 				}
 				found, of = found+len(r.Hits), of+len(exact.Hits)
 			}
-			if of < 20 || float64(found) < .9*float64(of) {
-				t.Errorf("%s, at least %v: %d of %d", metric, least, found, of)
-			}
+			failIf(t, of < 20 || float64(found) < .9*float64(of), "%s, at least %v: %d of %d", metric, least,
+				found, of)
 		}
 	}
 }
@@ -698,9 +689,8 @@ func TestAnIndexPaysEarlierWithoutMemory(t *testing.T) {
 	q := db.Query{From: "e", Vector: items[0].Vectors["e"], K: 3, Recall: .9}
 	plan := func(want string) {
 		t.Helper()
-		if x, _, err := c.Explain(ctx, q, -1); err != nil || x.Plan != want {
-			t.Errorf("plan %s, %v; want %s", x.Plan, err, want)
-		}
+		x, _, err := c.Explain(ctx, q, -1)
+		failIf(t, err != nil || x.Plan != want, "plan %s, %v; want %s", x.Plan, err, want)
 	}
 	plan("vectors")
 	must(t, d.Close())

@@ -137,9 +137,8 @@ func TestUntrainedReads(t *testing.T) {
 	must(t, d.WaitForIndex(ctx))
 	for _, k := range []int{1, 10, 64, 65, 200} {
 		x, _, err := c.Explain(ctx, db.Query{From: "e", Vector: items[1].Vectors["e"], K: k}, -1)
-		if err != nil || x.Scanned != n || x.Compared < k || x.Compared > 2*k+20 {
-			t.Errorf("k = %d: %+v, %v", k, x, err)
-		}
+		failIf(t, err != nil || x.Scanned != n || x.Compared < k || x.Compared > 2*k+20, "k = %d: %+v, %v", k,
+			x, err)
 	}
 	across := make([]float32, 64)
 	across[63] = 1
@@ -367,10 +366,9 @@ func TestMetricsOfSchemas(t *testing.T) {
 		{db.Alteration{AddModalities: []db.Modality{{Name: "e", Dim: 5, SpaceOf: "a"}}},
 			`they cannot share a space`},
 	} {
-		if err := c.Alter(ctx, r.a); !errors.Is(err, db.ErrInvalid) ||
-			!strings.Contains(fmt.Sprint(err), r.says) {
-			t.Errorf("%+v: %v", r.a, err)
-		}
+		err := c.Alter(ctx, r.a)
+		failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(fmt.Sprint(err), r.says), "%+v: %v",
+			r.a, err)
 		is(c, want...)
 	}
 	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
@@ -464,19 +462,17 @@ func TestCursorsOfMetrics(t *testing.T) {
 		page := need(c.Search(ctx, q))(t)
 		mustAlter(t, c, a)
 		q.After = page.Next
-		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) ||
-			!strings.Contains(err.Error(), "the metric and the space") {
-			t.Errorf("%+v: %v", a, err)
-		}
+		_, err := c.Search(ctx, q)
+		failIf(t, !errors.Is(err, db.ErrInvalid) ||
+			!strings.Contains(err.Error(), "the metric and the space"), "%+v: %v", a, err)
 		q.After = ""
 	}
 	for least, metric := range map[float32]db.Metric{1.5: db.Cosine, -1.5: db.L2, 2: db.L2,
 		float32(math.Inf(1)): db.Dot, float32(math.NaN()): db.L2} {
 		mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"a": metric}})
 		q.MinSimilarity = least
-		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) ||
-			!strings.Contains(err.Error(), "least similarity") {
-			t.Errorf("%v by %s: %v", least, metric, err)
-		}
+		_, err := c.Search(ctx, q)
+		failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "least similarity"),
+			"%v by %s: %v", least, metric, err)
 	}
 }

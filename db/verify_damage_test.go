@@ -139,10 +139,9 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 	for kind := range 256 {
 		err := codec.CheckKey([]byte{byte(kind)})
-		if known := err == nil || !strings.Contains(err.Error(), "unknown kind"); known &&
-			len(byKind[byte(kind)]) == 0 {
-			t.Errorf("the database has no record of kind %02x to damage: verified is to store one", kind)
-		}
+		known := err == nil || !strings.Contains(err.Error(), "unknown kind")
+		failIf(t, known && len(byKind[byte(kind)]) == 0,
+			"the database has no record of kind %02x to damage: verified is to store one", kind)
 	}
 	t.Logf("%d records of %d kinds damaged", tried, len(byKind))
 	found, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: true})
@@ -451,7 +450,6 @@ func TestVerifyMissesCodes(t *testing.T) {
 		}
 	}
 	found, _ := dbkit.Findings(t, d, db.VerifyOptions{})
-	if lost == 0 || len(found) != 1 || found[0].Record != "code of row 60" || found[0].Problem != "missing" {
-		t.Errorf("%d records are lost, and found is %v", lost, found)
-	}
+	failIf(t, lost == 0 || len(found) != 1 || found[0].Record != "code of row 60" ||
+		found[0].Problem != "missing", "%d records are lost, and found is %v", lost, found)
 }

@@ -232,8 +232,7 @@ func TestVerifyWhileWriting(t *testing.T) {
 		db.ErrClosed)
 }
 
-// An item that was written when the projections were 0 has no code, and gets none when they
-// learn again.
+// An item that was written when the projections were 0 has no code, and gets none when they learn again.
 func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
@@ -306,8 +305,7 @@ func verifyFolder(t testing.TB, dir string) []report.Finding {
 	return all
 }
 
-// folderOf makes a database of several hundred blocks of tables and returns its folder
-// and its tables.
+// folderOf makes a database of several hundred blocks of tables and returns its folder and its tables.
 func folderOf(t testing.TB) (dir string, tables []string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -191,8 +191,7 @@ func matching(t fataler, filter string) func(*db.Item) bool {
 	return is
 }
 
-// Whatever was put, merged, deleted and reopened, filters find what a look at every
-// item finds.
+// Whatever was put, merged, deleted and reopened, filters find what a look at every item finds.
 func TestFiltersAgainstTheOracle(t *testing.T) {
 	dbkit.LongTest(t)
 	for _, codesOnly := range []bool{false, true} {
@@ -259,9 +258,8 @@ func deleteFiltered(t *rapid.T, c *db.Collection, filter string) {
 	}
 	gives(t, deleted, filter)(c.DeleteWhere(ctx, filter))
 	for it, err := range c.Items(ctx, "") {
-		if err != nil || len(left) == 0 || it.Key != left[0] {
-			t.Fatalf("delete where %s: %v, %v, want %v", filter, it, err, left)
-		}
+		stopIf(t, err != nil || len(left) == 0 || it.Key != left[0], "delete where %s: %v, %v, want %v",
+			filter, it, err, left)
 		left = left[1:]
 	}
 	stopIf(t, len(left) > 0, "delete where %s: %v are gone", filter, left)
@@ -361,9 +359,8 @@ func TestFiltersOverManyContainers(t *testing.T) {
 		got, err := c.Count(ctx, f)
 		stopIf(t, err != nil || got != want, "%s: %d, %v, want %d", f, got, err, want)
 		res, err := dbkit.FirstWithin(c, db.Query{Code: []byte{7}, Where: f, K: 5}, 8)
-		if err != nil || res.Total != want || len(res.Hits) != min(5, want) {
-			t.Fatalf("%s: %+v, %v, want %d", f, res, err, want)
-		}
+		stopIf(t, err != nil || res.Total != want || len(res.Hits) != min(5, want), "%s: %+v, %v, want %d", f,
+			res, err, want)
 	}
 	var live []*db.Item
 	for _, it := range items {
@@ -380,9 +377,7 @@ func TestFiltersOverManyContainers(t *testing.T) {
 	f := `"and" IN (1, 2) OR label = 'a'`
 	before := count("")
 	deleted, err := c.DeleteWhere(ctx, f)
-	if err != nil || deleted != count(f) {
-		t.Fatalf("deleted %d, %v, want %d", deleted, err, count(f))
-	}
+	stopIf(t, err != nil || deleted != count(f), "deleted %d, %v, want %d", deleted, err, count(f))
 	holds(t, c, before-deleted)
 	holds(t, c, 0, f)
 }

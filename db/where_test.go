@@ -54,10 +54,9 @@ func TestWhereRefuses(t *testing.T) {
 			var we *db.WhereError
 			failIf(t, !errors.As(err, &we) || !errors.Is(err, db.ErrInvalid) || we.Column != tc.column ||
 				!strings.Contains(err.Error(), tc.says), "%s %.40q: %v", what, tc.where, err)
-			if s := fmt.Sprint(err); !strings.HasPrefix(s,
-				fmt.Sprintf("fddhdb: invalid argument: where: column %d: ", tc.column)) {
-				t.Errorf("%s %.40q: %v", what, tc.where, err)
-			}
+			s := fmt.Sprint(err)
+			failIf(t, !strings.HasPrefix(s, fmt.Sprintf("fddhdb: invalid argument: where: column %d: ",
+				tc.column)), "%s %.40q: %v", what, tc.where, err)
 		}
 	}
 	mustPutAndTrain(t, c)
@@ -129,10 +128,9 @@ func TestDeleteWhere(t *testing.T) {
 	failIf(t, seen != 5 || n != 5, "%d seen, %d left", seen, n)
 	var we *db.WhereError
 	for _, empty := range []string{"", "  ", "\t\n"} {
-		if n, err := c.DeleteWhere(ctx, empty); n != 0 || !errors.As(err, &we) ||
-			!strings.Contains(err.Error(), "NOT label = ''") {
-			t.Errorf("%q: %d deleted, %v", empty, n, err)
-		}
+		n, err := c.DeleteWhere(ctx, empty)
+		failIf(t, n != 0 || !errors.As(err, &we) || !strings.Contains(err.Error(), "NOT label = ''"),
+			"%q: %d deleted, %v", empty, n, err)
 	}
 	n, err := c.Count(ctx, "  ")
 	failIf(t, n != 0 || !errors.As(err, &we) || we.Column != 3, "count what blanks say: %d, %v", n, err)
@@ -234,9 +232,8 @@ func TestExplainNamesScannedFields(t *testing.T) {
 		for range 2 { // the second time the rows are known
 			e, res, err := c.Explain(ctx, db.Query{From: "text", To: "image", Key: "k0", K: 100,
 				Where: where}, -1)
-			if err != nil || !slices.Equal(e.ScannedFields, fields) {
-				t.Errorf("%s: fields %v, %v, want %v", where, e.ScannedFields, err, fields)
-			}
+			failIf(t, err != nil || !slices.Equal(e.ScannedFields, fields), "%s: fields %v, %v, want %v",
+				where, e.ScannedFields, err, fields)
 			for _, h := range res.Hits {
 				it, err := c.Get(ctx, h.Key)
 				failIf(t, err != nil || !is(it), "%s: hit %+v, %v", where, it, err)
@@ -363,9 +360,8 @@ func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 	}
 	fine(t, runs.Close())
 	for distance, n := range distances {
-		if n != at[distance] {
-			t.Errorf("%+v: %d items are counted at %d bits, %d hits are there", q, n, distance, at[distance])
-		}
+		failIf(t, n != at[distance], "%+v: %d items are counted at %d bits, %d hits are there", q, n,
+			distance, at[distance])
 	}
 	failIf(t, found != len(all.Hits), "%+v: %d rows in runs, %d hits", q, found, len(all.Hits))
 	if q.Rerank != db.RerankProjection {
@@ -373,12 +369,10 @@ func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 	}
 	q.MinSimilarity = .3
 	r, err := c.Search(ctx, q)
-	if err != nil || len(similar) == 0 || len(similar) == len(all.Hits) {
-		t.Fatalf("%+v: %d of %d hits are similar enough, %v", q, len(similar), len(all.Hits), err)
-	}
-	if !sameHits(r.Hits, similar) {
-		t.Errorf("%+v: %d hits are similar enough, want %d", q, len(r.Hits), len(similar))
-	}
+	stopIf(t, err != nil || len(similar) == 0 || len(similar) == len(all.Hits),
+		"%+v: %d of %d hits are similar enough, %v", q, len(similar), len(all.Hits), err)
+	failIf(t, !sameHits(r.Hits, similar), "%+v: %d hits are similar enough, want %d", q, len(r.Hits),
+		len(similar))
 }
 
 // While DeleteWhere reads the items, as a field has no index, others write, and what they have
@@ -600,9 +594,8 @@ func TestCursorWithArguments(t *testing.T) {
 	q.After = first.Next
 	q.Args = []any{int16(100)}
 	second, err := c.Search(t.Context(), q)
-	if err != nil || len(second.Hits) != 5 || second.Hits[0] == first.Hits[0] {
-		t.Errorf("the same query: %v, %v", second, err)
-	}
+	failIf(t, err != nil || len(second.Hits) != 5 || second.Hits[0] == first.Hits[0],
+		"the same query: %v, %v", second, err)
 	q.Args = []any{101}
 	errorIs(t, errOf(c.Search(t.Context(), q)), db.ErrInvalid, "another query")
 	q.Args = []any{100}
