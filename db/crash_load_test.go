@@ -1,10 +1,14 @@
 package db_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,9 +16,11 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -214,4 +220,389 @@ func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWrit
 	must(t, complete(c), label)
 	must(t, errOf(c.Put(ctx, &db.Item{Key: "after", Labels: []string{"class0"}})), label)
 	checkSpaces(t, d)
+}
+
+// manyCodes makes a database of n items that have 64-bit codes of their own, and
+// closes it. Item i has the code codeAt(i).
+func manyCodes(t testing.TB, n int) vfs.FS {
+	t.Helper()
+	fsys := vfs.NewMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, NoSync: true})
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	var items []*db.Item
+	for i := range n {
+		items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)})
+	}
+	putAll(t, c, items)
+	need(c.Delete(ctx, "k3", fmt.Sprint("k", n-1)))(t)
+	dbkit.MustClose(t, d)
+	return fsys
+}
+
+func codeAt(i int) []byte {
+	x := uint64(i) * 0x9e3779b97f4a7c15
+	b := make([]byte, 8)
+	for j := range b {
+		b[j] = byte(x>>(8*j)) & byte(x>>(8*j+3)&0xff)
+	}
+	b[0], b[1] = byte(i), byte(i>>8)
+	return b
+}
+
+// nearCounts returns how many items of manyCodes are within each distance.
+func nearCounts(n int, code []byte) []int {
+	counts := make([]int, 65)
+	for i := range n - 1 {
+		if i == 3 {
+			continue
+		}
+		d := 0
+		for j, b := range codeAt(i) {
+			d += bits.OnesCount8(b ^ code[j])
+		}
+		for r := d; r <= 64; r++ {
+			counts[r]++
+		}
+	}
+	return counts
+}
+
+// checkNear compares counts and neighbours with those expected.
+func checkNear(t *testing.T, c *db.Collection, code []byte, counts []int) {
+	t.Helper()
+	for _, r := range []int{0, 5, 9, 64} {
+		plan := db.PlanAuto
+		if r < 8 {
+			plan = dbkit.AllPlans[r%len(dbkit.AllPlans)]
+		}
+		n, err := dbkit.CountWithin(c, db.Query{Code: code, Plan: plan}, r)
+		failIf(t, n != counts[r] || err != nil, "%d within %d, want %d: %v", n, r, counts[r], err)
+	}
+	res, err := c.Search(ctx, db.Query{Code: code, K: 50})
+	stopIf(t, err != nil || len(res.Hits) != 50, "%v, %v", res, err)
+	for i, h := range res.Hits {
+		failIf(t, counts[h.Distance] <= i || h.Distance > 0 && counts[h.Distance-1] > i, "hit %d at %d", i,
+			h.Distance)
+	}
+}
+
+const tooManyToLoadAtOnce = state.LoadAtOnce + 500
+
+// The first answers of a large database are right though its codes are being
+// loaded, and writers that come meanwhile are served when they are there.
+func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
+	t.Parallel()
+	n := tooManyToLoadAtOnce
+	fsys := manyCodes(t, n)
+	code := codeAt(77)
+	code[5] ^= 3
+	counts := nearCounts(n, code)
+	for _, budget := range []int64{0, -1} {
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, IndexCacheBytes: budget})
+		c := dbkit.MustCollection(t, d, "main")
+		checkNear(t, c, code, counts)
+		s := need(d.Snapshot())(t)
+		then := need(s.Collection("main"))(t)
+		var writers sync.WaitGroup
+		for i := range 4 {
+			writers.Go(func() {
+				key := fmt.Sprint("new", i)
+				fine(t, errOf(c.Put(ctx, &db.Item{Key: key, Code: code})))
+				gives(t, 1)(c.Delete(ctx, key))
+			})
+		}
+		writers.Wait()
+		must(t, db.Inside(c).Loaded(ctx))
+		checkNear(t, c, code, counts)
+		checkNear(t, then, code, counts)
+		st, err := c.Stats()
+		failIf(t, err != nil || st.DistinctCodes != n-2 || (st.IndexBytes > 200_000) != (budget == 0),
+			"%+v, %v", st, err)
+		fine(t, s.Close())
+		dbkit.MustClose(t, d)
+	}
+}
+
+// blockLoading is an injector that stops the goroutine that loads codes when it
+// reads, until it is told to go on, with an error or nil.
+type blockLoading struct {
+	mu      sync.Mutex
+	armed   bool
+	reached chan struct{}
+	goOn    chan error
+}
+
+func (b *blockLoading) MaybeError(op errorfs.Op) error {
+	if op.Kind != errorfs.OpFileReadAt {
+		return nil
+	}
+	stack := make([]byte, 1<<14)
+	if !bytes.Contains(stack[:runtime.Stack(stack, false)], []byte("state.loadTable(")) {
+		return nil
+	}
+	b.mu.Lock()
+	armed := b.armed
+	b.armed = false
+	b.mu.Unlock()
+	if !armed {
+		return nil
+	}
+	close(b.reached)
+	return <-b.goOn
+}
+
+func (b *blockLoading) String() string { return "block loading" }
+
+// openLoading opens a large database whose codes will not be loaded before goOn says so.
+func openLoading(t *testing.T) (*db.DB, *blockLoading) {
+	b := &blockLoading{armed: true, reached: make(chan struct{}), goOn: make(chan error, 1)}
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: errorfs.Wrap(manyCodes(t, tooManyToLoadAtOnce), b)})
+	<-b.reached
+	return d, b
+}
+
+func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
+	t.Parallel()
+	d, b := openLoading(t)
+	c := dbkit.MustCollection(t, d, "main")
+	cctx, cancel := context.WithCancel(ctx)
+	waiting := make(chan error)
+	go func() { waiting <- errOf(c.Put(cctx, &db.Item{Key: "late", Code: codeAt(1)})) }()
+	go func() { waiting <- errOf(c.Put(ctx, &db.Item{Key: "patient", Code: codeAt(1)})) }()
+	cancel()
+	errorIs(t, <-waiting, context.Canceled)
+	if n, err := c.Count(t.Context(), ""); n != tooManyToLoadAtOnce-2 || err != nil { // readers do not wait
+		t.Error(n, err)
+	}
+	b.goOn <- nil
+	fine(t, <-waiting)
+	it, err := c.Get(ctx, "patient")
+	failIf(t, err != nil || it.CodeFrom != "given", "%v, %v", it, err)
+	errorIs(t, errOf(c.Get(ctx, "late")), db.ErrNotFound)
+	dbkit.MustClose(t, d)
+}
+
+func TestCloseWhileCodesAreLoaded(t *testing.T) {
+	t.Parallel()
+	d, b := openLoading(t)
+	c := dbkit.MustCollection(t, d, "main")
+	waiting, closed := make(chan error), make(chan error)
+	go func() { waiting <- errOf(c.Put(ctx, &db.Item{Key: "late", Code: codeAt(1)})) }()
+	go func() { waiting <- d.Compact(ctx) }()
+	for db.State(d).Guard.Calls() < 2 {
+		runtime.Gosched()
+	}
+	go func() { closed <- d.Close() }()
+	for { // until closing has begun
+		if _, err := c.Count(t.Context(), ""); errors.Is(err, db.ErrClosed) {
+			break
+		}
+		runtime.Gosched()
+	}
+	b.goOn <- nil
+	for range 2 {
+		errorIs(t, <-waiting, db.ErrClosed)
+	}
+	fine(t, <-closed)
+}
+
+// Where the codes cannot be loaded, writers hear why, and readers go on.
+func TestCodesThatCannotBeLoaded(t *testing.T) {
+	t.Parallel()
+	d, b := openLoading(t)
+	c := dbkit.MustCollection(t, d, "main")
+	b.goOn <- dbkit.ErrInjected
+	for what, err := range map[string]error{
+		"put":     errOf(c.Put(ctx, &db.Item{Key: "late", Code: codeAt(1)})),
+		"delete":  errOf(c.Delete(ctx, "k7")),
+		"compact": d.Compact(ctx),
+	} {
+		failIf(t, !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt), "%s: %v", what, err)
+	}
+	code := codeAt(500)
+	checkNear(t, c, code, nearCounts(tooManyToLoadAtOnce, code))
+	it, err := c.Get(ctx, "k500")
+	failIf(t, err != nil || !bytes.Equal(it.Code, code), "%v, %v", it, err)
+	fine(t, errOf(d.CreateCollection(ctx, "other", db.Schema{Bits: 8})))
+	dbkit.MustClose(t, d)
+}
+
+// Whichever part of the stored index is damaged, whoever meets it gets
+// ErrCorrupt, whatever he asks and whichever plan finds it.
+func TestDamagedIndexIsReported(t *testing.T) {
+	t.Parallel()
+	layer := codec.NewLayer()
+	layer.Add(60_000)
+	strange := need(layer.Append(nil, true))(t)
+	for name, tc := range map[string]struct {
+		kind   byte
+		damage func(d *db.DB, key []byte) error
+		open   bool // found when the codes are loaded, at the latest: nothing searches or writes them then
+	}{
+		"a posting names a missing code": {codec.KindSubstring, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
+		}, false},
+		"a posting names a huge number": {codec.KindSubstring, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
+		}, false},
+		"a posting is garbage": {codec.KindSubstring, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
+		}, false},
+		"a posting is empty": {codec.KindSubstring,
+			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, nil, nil) }, false},
+		"a block of codes is missing": {codec.KindCodes,
+			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
+		"a block of codes is garbage": {codec.KindCodes, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
+		}, true},
+		"a block of codes is narrow": {codec.KindCodes,
+			func(d *db.DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
+		"rows of a code are garbage": {codec.KindCodeRows, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
+		}, true},
+		"rows of a code are missing": {codec.KindCodeRows,
+			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
+		"rows of a code have no item": {codec.KindCodeRows,
+			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, strange, nil) }, true},
+		"keys of rows are missing": {codec.KindRowKeys,
+			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, false},
+		"keys of rows are garbage": {codec.KindRowKeys, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
+		}, false},
+		"a block of row codes is garbage": {codec.KindRowCodes, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := vfs.NewMem()
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+			c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
+			var items []*db.Item
+			for i := range 40 {
+				items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i % 8)}})
+			}
+			putAll(t, c, items)
+			damaged := 0
+			for key := range storeKeys(t, d) {
+				if key[0] == tc.kind {
+					must(t, tc.damage(d, key))
+					damaged++
+				}
+			}
+			stopIf(t, damaged == 0, "nothing to damage")
+			cold, release := coldCollection(d, c)
+			met := 0
+			for what, err := range damagedUses(cold) {
+				if err == nil {
+					continue
+				}
+				met++
+				failIf(t, !errors.Is(err, db.ErrCorrupt), "%s: %v", what, err)
+			}
+			release()
+			failIf(t, met == 0, "nobody has noticed")
+			dbkit.MustClose(t, d)
+			d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+			defer dbkit.MustClose(t, d)
+			_, err := dbkit.MustCollection(t, d, "main").Put(ctx, &db.Item{Key: "new", Code: []byte{3}})
+			failIf(t, (err != nil) != tc.open || err != nil && !errors.Is(err, db.ErrCorrupt),
+				"put after opening: %v", err)
+			if !tc.open {
+				return
+			}
+			for what, err := range damagedUses(dbkit.MustCollection(t, d, "main")) {
+				failIf(t, what != "get" && !errors.Is(err, db.ErrCorrupt), "%s after opening: %v", what, err)
+			}
+		})
+	}
+}
+
+func setBlock(d *db.DB, key, entry []byte) error {
+	e := codec.NewBlockEdit(len(entry))
+	for i := range 8 {
+		e.Set(byte(i), entry)
+	}
+	return db.State(d).Engine.DB.Set(key, e.Append(nil, true), nil)
+}
+
+// damagedUses asks for everything, by every plan.
+func damagedUses(c *db.Collection) map[string]error {
+	out := map[string]error{}
+	for _, plan := range dbkit.AllPlans {
+		q := db.Query{Code: []byte{3}, Plan: plan, K: 100}
+		name := plan.String() + " "
+		out[name+"search"] = errOf(c.Search(ctx, q))
+		_, _, out[name+"explain"] = c.Explain(ctx, q, 2)
+		r, err := c.SearchRadius(ctx, q, 8)
+		if out[name+"radius"] = err; err == nil {
+			_, out[name+"hits"] = dbkit.Collect(r.Hits(ctx))
+			out[name+"first"] = errOf(r.First(ctx, 100))
+			r.Close()
+		}
+	}
+	out["by key"] = errOf(c.Search(ctx, db.Query{Key: "k3"}))
+	out["get"] = errOf(c.Get(ctx, "k3"))
+	return out
+}
+
+// Every way to write through a snapshot is refused and changes nothing.
+func TestSnapshotsAreReadOnly(t *testing.T) {
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	live := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
+	need(live.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}))(t)
+	snap := need(d.Snapshot())(t)
+	defer snap.Close()
+	c := need(snap.Collection("main"))(t)
+	for what, write := range map[string]func() error{
+		"put":         func() error { return errOf(c.Put(ctx, &db.Item{Key: "b", Code: []byte{1, 2}})) },
+		"merge":       func() error { return errOf(c.Merge(ctx, &db.Item{Key: "a", Code: []byte{1, 2}})) },
+		"delete":      func() error { _, err := c.Delete(ctx, "a"); return err },
+		"deleteWhere": func() error { _, err := c.DeleteWhere(ctx, "NOT label = ''"); return err },
+		"train":       func() error { _, err := c.Train(ctx, db.TrainOptions{}); return err },
+	} {
+		err := write()
+		failIf(t, !errors.Is(err, db.ErrReadOnly), "%s: %v", what, err)
+	}
+	holds(t, live, 1)
+}
+
+// Deleting by an expression right after opening waits for the codes.
+func TestDeleteWhereRightAfterOpening(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := dbkit.MustOpen(t, dir, nil)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 32}))(t)
+	b := d.NewBatch()
+	for i := range state.LoadAtOnce + 50 {
+		it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}
+		if i%1000 == 0 {
+			it.Labels = []string{"rare"}
+		}
+		must(t, b.Put(c, it))
+	}
+	must(t, b.Commit(ctx))
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, dir, nil)
+	defer dbkit.MustClose(t, d)
+	c = dbkit.MustCollection(t, d, "main")
+	gives(t, 11)(c.DeleteWhere(ctx, "label = 'rare'"))
+	holds(t, c, state.LoadAtOnce+39)
+}
+
+// A batch that begins with thousands of labels keeps the codes of its items.
+func TestLabelsBeforeAFewItems(t *testing.T) {
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
+	b := d.NewBatch()
+	for i := range bulkItems - 1 {
+		must(t, b.RegisterLabels(c, []string{fmt.Sprint("l", i)}))
+	}
+	for i := range 10 {
+		must(t, b.Put(c, &db.Item{Code: []byte{byte(i), 1}}))
+	}
+	must(t, b.Commit(ctx))
+	r, err := c.Search(ctx, db.Query{Code: []byte{3, 1}})
+	failIf(t, err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "3", "%+v, %v", r, err)
 }

@@ -2,16 +2,18 @@ package db_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
-
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -20,7 +22,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/quant"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // checkSpaces verifies what is stored, deeply, and compares with it what an open database
@@ -371,4 +376,322 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 		noticed[key[0]]++
 	}
 	t.Logf("keys by kind: %v", noticed)
+}
+
+// The memory for tables goes to the space that everybody searches; another one gets what
+// is left, and all of it when it takes that one's place.
+func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
+	t.Parallel()
+	items := dbkit.Pairs(9000, synth.Config{Seed: 11, Classes: 40, LabelsPerItem: 2, Noise: 1.5})
+	for i, it := range items {
+		if i > 200 {
+			it.Labels = nil
+		}
+	}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 20, Seed: 1}, Rows: 200}
+	fs := vfs.NewMem()
+	world := func(budget int64) (*db.DB, *db.Collection) {
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, IndexCacheBytes: budget})
+		c, err := d.Collection("main")
+		if err != nil {
+			c = need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+			putAll(t, c, items)
+			dbkit.MustTrain(t, c, opt)
+		}
+		must(t, d.WaitForIndex(ctx))
+		return d, c
+	}
+	d, c := world(0)
+	codes := inSpace(t, c, 1).Codes.Codes
+	dbkit.MustClose(t, d)
+	stopIf(t, codes < 3000, "%d codes", codes)
+	budget := int64(mih.TableBytes(64, codes)) * 3 / 2
+	d, c = world(budget)
+	indexed := func(space uint32) string {
+		must(t, d.WaitForIndex(ctx))
+		tables, bare, tail := inSpace(t, c, space).Codes.Table.Covered()
+		failIf(t, tail >= 1024 || tables > 0 && bare > 0,
+			"space %d: %d codes in tables, %d in none, %d in the tail", space, tables, bare, tail)
+		return fmt.Sprint(tables > 0)
+	}
+	check := func(what string, one, two string) {
+		t.Helper()
+		if a, b := indexed(1), indexed(2); a != one || b != two {
+			t.Errorf("%s: tables of space 1: %s, of space 2: %s", what, a, b)
+		}
+		s, err := c.Stats()
+		failIf(t, err != nil || s.IndexBytes > budget, "%s: %d bytes of tables, %v", what, s.IndexBytes, err)
+	}
+	need(c.Reindex(ctx, db.ReindexOptions{}))(t)
+	check("standing by", "true", "false")
+	must(t, c.Activate(ctx, 2))
+	check("active", "false", "true")
+	dbkit.MustClose(t, d)
+	d, c = world(budget)
+	must(t, db.WaitForCodes(d, context.Background()))
+	check("opened again", "false", "true")
+	dbkit.MustClose(t, d)
+	d, c = world(-1)
+	check("without any", "false", "false")
+	dbkit.MustClose(t, d)
+}
+
+// The cache holds blocks while memtables are as large as they become: what has been read is
+// read again without the file system.
+func TestCacheBesideMemtables(t *testing.T) {
+	effort.Slow(t)
+	t.Parallel()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), NoSync: true})
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", numbersSchema))(t)
+	for i := range 90 { // MiB: memtables double from 256 KiB to 32 MiB
+		it := numbered(i)
+		it.Payload = make([]byte, 1<<20)
+		need(c.Put(ctx, it))(t)
+	}
+	misses := func() uint64 {
+		t.Helper()
+		for i := range 20 {
+			need(c.Get(ctx, fmt.Sprint(i)))(t)
+		}
+		s := need(d.Stats())(t)
+		return uint64(s.Activity.Cache.Misses)
+	}
+	least, before := uint64(1<<62), misses()
+	for range 10 { // compactions read, too, meanwhile
+		now := misses()
+		least, before = min(least, now-before), now
+	}
+	failIf(t, least > 5, "%d blocks of 20 items are read again each time", least)
+}
+
+// Whatever the budget of the cache of keys, hits have the right keys, and memory stays within it.
+func TestKeysStayWithinTheirBudget(t *testing.T) {
+	dbkit.LongTest(t)
+	for _, budget := range []int64{1, 4000, 20_000, 1 << 20} {
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), KeyCacheBytes: budget})
+		c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
+		key := func(i int) string { return fmt.Sprint(strings.Repeat("long ", i%7), i) }
+		var items []*db.Item
+		for i := range 3000 {
+			items = append(items, &db.Item{Key: key(i), Code: []byte{byte(i), byte(i >> 8)}})
+		}
+		putAll(t, c, items)
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				for i := range 300 {
+					n := (i*769 + g*31) % 3000
+					res, err := c.Search(ctx, db.Query{Code: items[n].Code, K: 3})
+					if err != nil || res.Hits[0].Key != key(n) {
+						t.Errorf("item %d: %v, %v", n, res, err)
+						return
+					}
+					for _, h := range res.Hits {
+						failIf(t, h.Key != key(int(h.Row)), "row %d has key %q", h.Row, h.Key)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		held := int64(0)
+		for _, k := range db.SearchTools(d).Keys.Collections {
+			for _, br := range *k.Top.Load() {
+				for i := range br {
+					if b := br[i].Load(); b != nil {
+						held += b.Bytes()
+					}
+				}
+			}
+		}
+		// Those who read at the same time may each bring a block.
+		most := budget + 4*256*(4+45)
+		failIf(t, held > most, "%d bytes of keys are held, the budget is %d", held, budget)
+		failIf(t, budget == 1<<20 && held == 0, "no key is held")
+		dbkit.MustClose(t, d)
+	}
+}
+
+// Rows that come to a block that is held are found, those that go are not, and a snapshot still knows them.
+func TestKeysOfRowsThatComeAndGo(t *testing.T) {
+	d, c := dbkit.OpenCoded(t, 8)
+	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1}}, {Key: "b", Code: []byte{1}}})
+	keys := func(c *db.Collection) string {
+		res := need(c.Search(ctx, db.Query{Code: []byte{1}}))(t)
+		var out []string
+		for _, h := range res.Hits {
+			out = append(out, h.Key)
+		}
+		return strings.Join(out, " ")
+	}
+	got := keys(c)
+	failIf(t, got != "a b", "%v", got)
+	s := need(d.Snapshot())(t)
+	defer s.Close()
+	then := need(s.Collection("main"))(t)
+	putAll(t, c, []*db.Item{{Key: "c", Code: []byte{1}}, {Key: "d", Code: []byte{3}}})
+	need(c.Delete(ctx, "a"))(t)
+	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1}}}) // in another row
+	for range 2 {
+		got := keys(c)
+		failIf(t, got != "b c a d", "%v", got)
+		got = keys(then)
+		failIf(t, got != "a b", "in the snapshot: %s", got)
+	}
+	now, release := need2(db.State(d).Acquire())(t)
+	defer release()
+	db.SearchTools(d).Keys.Clear()
+	for _, row := range []uint32{0, 9, 1 << 20} { // gone, never there
+		key, err := db.SearchTools(d).Keys.Get(now.Snap, db.Inside(c).ID, row)
+		failIf(t, !errors.Is(err, db.ErrCorrupt), "row %d: %q, %v", row, key, err)
+	}
+}
+
+// Databases that share caches have no more together than one, but for what each needs at least.
+func TestShareCaches(t *testing.T) {
+	for _, n := range []int{-1, 0, 1} {
+		got := db.ShareCaches(db.Options{KeyCacheBytes: 7}, n)
+		failIf(t, got.KeyCacheBytes != 7 || got.CacheBytes != 0, "%d databases: %+v", n, got)
+	}
+	got := db.ShareCaches(db.Options{IndexCacheBytes: 100 << 20, RerankCacheBytes: -1,
+		KeyCacheBytes: 1 << 10}, 4)
+	failIf(t, got.CacheBytes != 16<<20 || got.IndexCacheBytes != 25<<20 || got.RerankCacheBytes != -1 ||
+		got.KeyCacheBytes != 1<<10, "%+v", got)
+	if got := db.ShareCaches(db.Options{}, 1000); got.CacheBytes != 8<<20 || got.IndexCacheBytes != 16<<20 ||
+		got.RerankCacheBytes != 8<<20 || got.KeyCacheBytes != 4<<20 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// After everything but a few items has been deleted, Compact gives the space back, on disk and in memory, and
+// what is left is found as before, also after opening again.
+func TestCompactGivesSpaceBack(t *testing.T) {
+	dbkit.LongTest(t)
+	opts := &db.Options{FS: vfs.NewMem()}
+	d := dbkit.MustOpen(t, "db", opts)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	const n = 6000
+	b := d.NewBatch()
+	for i := range n {
+		b.Put(c, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i), Payload: codeAt(7 * i)})
+	}
+	must(t, b.Commit(ctx))
+	must(t, d.Compact(ctx))
+	must(t, d.WaitForIndex(ctx))
+	index := func() (postings int) {
+		for key := range storeKeys(t, d) {
+			if key[0] == codec.KindSubstring || key[0] == codec.KindCodes {
+				postings++
+			}
+		}
+		return postings
+	}
+	full := need(d.Stats())(t)
+	fullIndex := index()
+	s := need(d.Snapshot())(t)
+	then := need(s.Collection("main"))(t)
+	var keys []string
+	for i := range n {
+		if i%100 > 0 {
+			keys = append(keys, fmt.Sprint("k", i))
+		}
+	}
+	gives(t, len(keys))(c.Delete(ctx, keys...))
+	must(t, d.Compact(ctx))
+	for _, plan := range dbkit.AllPlans {
+		k, err := dbkit.CountWithin(then, db.Query{Code: codeAt(5), Plan: plan}, 4)
+		failIf(t, k == 0 || err != nil, "snapshot, plan %v: %d, %v", plan, k, err)
+	}
+	must(t, s.Close())
+	must(t, d.Compact(ctx))
+	for round := range 2 {
+		st := need(d.Stats())(t)
+		cs := st.Collections[0]
+		failIf(t, st.Items != n/100 || cs.DistinctCodes != n/100 ||
+			10*cs.MemoryBytes > 5*full.Collections[0].MemoryBytes, "round %d: %+v; it was %+v", round, cs,
+			full.Collections[0])
+		k := index()
+		failIf(t, 20*k > fullIndex, "round %d: %d keys of the index of %d", round, k, fullIndex)
+		for _, plan := range dbkit.AllPlans {
+			for i := range n / 100 {
+				res, err := c.Search(ctx, db.Query{Code: codeAt(100 * i), K: 1, Plan: plan})
+				stopIf(t, err != nil || len(res.Hits) != 1 || res.Hits[0].Key != fmt.Sprint("k", 100*i),
+					"item %d, plan %v: %v, %v", 100*i, plan, res, err)
+			}
+		}
+		if round == 0 {
+			dbkit.MustClose(t, d)
+			d = dbkit.MustOpen(t, "db", opts)
+			c = dbkit.MustCollection(t, d, "main")
+		}
+	}
+	dbkit.MustClose(t, d)
+}
+
+// Events tell how far Compact is: bytes of tables from none to all of them.
+func TestProgressOfCompact(t *testing.T) {
+	h := &heard{}
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: h.listen})
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	for i := range 100 {
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)}))(t)
+	}
+	must(t, d.Compact(ctx))
+	dbkit.MustClose(t, d)
+	var stages []string
+	for _, e := range h.of("fddhdb.compact.progress") {
+		stages = append(stages, e.Stage)
+		switch {
+		case e.Stage != "rewrite" && (e.Done != 0 || e.Total != 0):
+			t.Errorf("%d of %d of %s, of which nobody knows the length", e.Done, e.Total, e.Stage)
+		case e.Stage == "rewrite" && (e.Total == 0 || e.Done < 0 || e.Done > e.Total):
+			t.Errorf("%d of %d bytes", e.Done, e.Total)
+		}
+	}
+	stages = slices.Compact(stages)
+	failIf(t, !slices.Equal(stages, []string{"sweep", "rewrite", "index"}), "stages %q", stages)
+}
+
+// What a collection has on disk is about what the database would take with that collection alone,
+// whatever else is in the same tables: for a large one and for many small ones.
+func TestDiskBytes(t *testing.T) {
+	t.Parallel()
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	const small = 20
+	var all []*db.Collection
+	for i := range small + 1 {
+		c := need(d.CreateCollection(ctx, fmt.Sprint("c", i), db.Schema{Bits: 64}))(t)
+		items, size := 3, 100
+		if i == 0 {
+			items, size = 3000, 1000
+		}
+		b := d.NewBatch()
+		for j := range items {
+			payload := make([]byte, size)
+			for k := range payload { // not to be compressed
+				payload[k] = byte((i + 1) * (j + 3) * (k + 7) * (k + j) >> 3)
+			}
+			must(t, b.Put(c, &db.Item{Key: fmt.Sprint("k", j), Code: payload[:8], Payload: payload}))
+		}
+		must(t, b.Commit(ctx))
+		all = append(all, c)
+	}
+	for _, when := range []string{"in the log", "in tables"} {
+		sum := int64(0)
+		for i, c := range all {
+			n := need(c.DiskBytes(ctx))(t)
+			sum += n
+			failIf(t, i > 0 && (n < 300 || n > 10_000), "%s: 3 items of 100 bytes take %d", when, n)
+			failIf(t, i == 0 && when == "in tables" && (n < 1_000_000 || n > 6_000_000),
+				"%s: 3000 items of 1000 bytes take %d", when, n)
+		}
+		must(t, d.Compact(ctx))
+		s := need(d.Stats())(t)
+		failIf(t, when == "in tables" && sum > s.DiskBytes, "%d bytes in all collections, %d in the database",
+			sum, s.DiskBytes)
+	}
+	must(t, d.DropCollection(ctx, "c0"))
+	_, err := all[0].DiskBytes(ctx)
+	failIf(t, err == nil, "a collection that is gone has a size")
 }

@@ -1,15 +1,22 @@
 package db_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 func TestPutRefusesBadItems(t *testing.T) {
@@ -209,4 +216,403 @@ func TestPlaceholders(t *testing.T) {
 	if after := must1[int](t)(c.Count(t.Context(), "")); !found() || after != n {
 		t.Errorf("after its vectors have come: found %t, %d items, %d before", found(), after, n)
 	}
+}
+
+// Every limit at its edge, and one beyond, on every way in.
+func TestLimitsOfItems(t *testing.T) {
+	dbkit.LongTest(t)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer d.Close()
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3},
+		{Name: "words", Dim: db.MaxDim, Sparse: true}}, Fields: []db.Field{{"text", db.String, false},
+		{"word", db.String, true}, {"n", db.Int, true}, {"x", db.Float, true}, {"b", db.Bool, false}}}))(t)
+	labels := func(n int) []string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprint("l", i)
+		}
+		return all
+	}
+	text := func(n int) string { return strings.Repeat("é", n/2) + strings.Repeat("x", n%2) }
+	field := func(name string, v any) *db.Item { return &db.Item{Key: "k", Fields: map[string]any{name: v}} }
+	for name, limit := range map[string]struct{ edge, beyond *db.Item }{
+		"key":          {&db.Item{Key: text(db.MaxKeyBytes)}, &db.Item{Key: text(db.MaxKeyBytes + 1)}},
+		"key of noise": {nil, &db.Item{Key: "\xff"}},
+		"label": {&db.Item{Key: "k", Labels: []string{text(db.MaxLabelBytes)}},
+			&db.Item{Key: "k", Labels: []string{text(db.MaxLabelBytes + 1)}}},
+		"no label":     {nil, &db.Item{Key: "k", Labels: []string{""}}},
+		"label, noise": {nil, &db.Item{Key: "k", Labels: []string{"a\xc3"}}},
+		"labels": {&db.Item{Key: "k", Labels: labels(db.MaxLabels)},
+			&db.Item{Key: "k", Labels: labels(db.MaxLabels + 1)}},
+		"field":         {field("text", text(db.MaxFieldBytes)), field("text", text(db.MaxFieldBytes+1))},
+		"field, noise":  {nil, field("text", "\xff")},
+		"indexed field": {field("word", text(db.MaxIndexedBytes)), field("word", text(db.MaxIndexedBytes+1))},
+		"int":           {field("n", int64(math.MinInt64)), field("n", uint64(math.MaxUint64))},
+		"float":         {field("x", math.MaxFloat64), field("x", math.Inf(1))},
+		"no number":     {nil, field("x", math.NaN())},
+		"unknown field": {nil, field("y", 1)},
+		"payload": {&db.Item{Key: "k", Payload: make([]byte, db.MaxPayloadBytes)},
+			&db.Item{Key: "k", Payload: make([]byte, db.MaxPayloadBytes+1)}},
+		"dimension": {
+			&db.Item{Key: "k", Sparse: map[string]db.Sparse{
+				"words": {Index: []uint32{db.MaxDim - 1}, Value: []float32{1}}}},
+			&db.Item{Key: "k", Sparse: map[string]db.Sparse{
+				"words": {Index: []uint32{db.MaxDim}, Value: []float32{1}}}},
+		},
+		"dimensions": {
+			&db.Item{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3}}},
+			&db.Item{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3, 4}}},
+		},
+	} {
+		if name == "payload" && !effort.Long() {
+			limit.edge = nil // 64 MiB
+		}
+		for way, put := range map[string]func(*db.Item) error{
+			"put":   func(it *db.Item) error { return errOf(c.Put(ctx, it)) },
+			"merge": func(it *db.Item) error { return errOf(c.Merge(ctx, it)) },
+			"bulk": func(it *db.Item) error {
+				b := d.NewBatch()
+				for i := range bulkItems {
+					if err := b.Put(c, &db.Item{Key: fmt.Sprint(i)}); err != nil {
+						return err
+					}
+				}
+				return b.Put(c, it) // it is refused when it is added
+			},
+		} {
+			if name == "payload" && way != "put" {
+				continue // 64 MiB each time
+			}
+			if limit.edge != nil {
+				fine(t, put(limit.edge), name, way, "at the edge")
+			}
+			err := put(limit.beyond)
+			failIf(t, !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 3<<10 ||
+				strings.Count(err.Error(), "fddhdb:") != 1, "%s, %s, beyond: %.200v", name, way, err)
+		}
+		if it := limit.edge; it != nil {
+			got, err := c.Get(ctx, it.Key)
+			failIf(t, err != nil || len(got.Labels) < len(it.Labels) || len(got.Payload) < len(it.Payload),
+				"%s: %v", name, err)
+		}
+	}
+	long := text(db.MaxKeyBytes + 1)
+	errorsAre(t, db.ErrInvalid, map[string]error{
+		"delete":   errOf(c.Delete(ctx, long)),
+		"register": d.NewBatch().RegisterLabels(c, []string{text(db.MaxLabelBytes + 1)}),
+	})
+}
+
+// A batch that can never be stored does not grow.
+func TestBatchEndsAtTheLimit(t *testing.T) {
+	d, c := dbkit.OpenCodes(t)
+	b := d.NewBatch()
+	db.HoldBytes(b, db.MaxBulkBytes)
+	for range 2 {
+		errorIs(t, b.Put(c, &db.Item{Code: []byte{1, 2}}), db.ErrInvalid, "split it")
+	}
+	err := b.Commit(ctx)
+	failIf(t, !errors.Is(err, db.ErrInvalid) || b.Len() != 0, "%d changes, %v", b.Len(), err)
+}
+
+func TestLimitsOfBatches(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer d.Close()
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
+	for _, items := range []int{3, bulkItems} {
+		b := d.NewBatch()
+		for range items {
+			must(t, b.Put(c, &db.Item{Code: []byte{1}}))
+		}
+		limit := db.MaxBulkBytes
+		if items < bulkItems {
+			limit = db.MaxBatchBytes
+			if err := b.Delete(c, "none"); err != nil { // so that it is no bulk load, as large as it is
+				t.Fatal(err)
+			}
+		}
+		db.HoldBytes(b, limit+1) // gigabytes are too many for a test
+		err := b.Commit(ctx)
+		failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "split it"),
+			"%d items: %v", items, err)
+		db.HoldBytes(b, limit)
+		fine(t, b.Commit(ctx), items, "items")
+	}
+}
+
+func TestLimitsOfSchemas(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer d.Close()
+	modalities := func(n int) db.Schema {
+		var s db.Schema
+		for i := range n {
+			s.Modalities = append(s.Modalities, db.Modality{Name: fmt.Sprint("m", i), Dim: 1})
+		}
+		return s
+	}
+	fields := func(n int) db.Schema {
+		s := db.Schema{Bits: 8}
+		for i := range n {
+			s.Fields = append(s.Fields, db.Field{Name: fmt.Sprint("f", i), Type: db.Bool, Indexed: true})
+		}
+		return s
+	}
+	name := func(n int) string { return strings.Repeat("n", n) }
+	dim := func(n int) db.Schema { return db.Schema{Modalities: []db.Modality{{Name: "m", Dim: n}}} }
+	i := 0
+	create := func(s db.Schema) error {
+		i++
+		return errOf(d.CreateCollection(ctx, fmt.Sprint("c", i), s))
+	}
+	for what, limit := range map[string]struct{ edge, beyond db.Schema }{
+		"modalities":       {modalities(db.MaxModalities), modalities(db.MaxModalities + 1)},
+		"none":             {modalities(1), modalities(0)},
+		"fields":           {fields(db.MaxFields), fields(db.MaxFields + 1)},
+		"dimensions":       {dim(db.MaxDim), dim(db.MaxDim + 1)},
+		"least dimensions": {dim(1), dim(0)},
+		"no dimensions":    {dim(2), dim(math.MinInt)},
+		"bits":             {db.Schema{Bits: 4096}, db.Schema{Bits: 4104}},
+		"fewest bits":      {db.Schema{Bits: 8}, db.Schema{Bits: 7}},
+		"bits below 0":     {db.Schema{Bits: 16}, db.Schema{Bits: -8}},
+		"both": {db.Schema{Bits: 16},
+			db.Schema{Bits: 16, Modalities: []db.Modality{{Name: "m", Dim: 1}}}},
+		"modality name": {
+			db.Schema{Modalities: []db.Modality{{Name: name(db.MaxNameBytes), Dim: 1}}},
+			db.Schema{Modalities: []db.Modality{{Name: name(db.MaxNameBytes + 1), Dim: 1}}},
+		},
+		"field name": {
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: name(db.MaxNameBytes), Type: db.Int}}},
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: name(db.MaxNameBytes + 1), Type: db.Int}}},
+		},
+		"field type": {
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.Int}}},
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.FieldType(name(1 << 20))}}},
+		},
+		"noise": {db.Schema{Bits: 8}, db.Schema{Bits: 8, Fields: []db.Field{{Name: "\xff", Type: db.Int}}}},
+		"twice": {db.Schema{Bits: 8},
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.Int}, {Name: "f", Type: db.Int}}}},
+	} {
+		fine(t, create(limit.edge), what, "at the edge")
+		err := create(limit.beyond)
+		failIf(t, !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10, "%s, beyond: %.200v", what, err)
+	}
+	for _, n := range []string{"", name(db.MaxNameBytes + 1), "a b", "\xff", "1a", "a/b", "..",
+		name(1 << 20)} {
+		err := errOf(d.CreateCollection(ctx, n, db.Schema{Bits: 8}))
+		failIf(t, !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10, "collection %.40q: %.200v", n,
+			err)
+	}
+	fine(t, errOf(d.CreateCollection(ctx, name(db.MaxNameBytes), db.Schema{Bits: 8})))
+}
+
+var countSchema = db.Schema{
+	Modalities: []db.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 1000, Sparse: true}},
+	Fields: []db.Field{{Name: "n", Type: db.Int, Indexed: true}, {Name: "x", Type: db.Float},
+		{Name: "s", Type: db.String}, {Name: "b", Type: db.Bool}, {Name: "at", Type: db.Time}},
+}
+
+func full(key string) *db.Item {
+	return &db.Item{
+		Key: key, Labels: []string{"b", "a"}, Payload: []byte("p"),
+		Vectors: map[string][]float32{"image": {1, 0, float32(math.Copysign(0, -1))}},
+		Sparse:  map[string]db.Sparse{"words": {Index: []uint32{3, 999}, Value: []float32{1, 2}}},
+		Fields:  map[string]any{"n": 1, "x": .5, "s": "t", "b": true, "at": time.Unix(1, 0)},
+	}
+}
+
+// An item is stored where what is there is what was read, in any of its parts.
+func TestPutIf(t *testing.T) {
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer d.Close()
+	c := need(d.CreateCollection(ctx, "main", countSchema))(t)
+	expect := func(what string, err, want error) {
+		t.Helper()
+		failIf(t, !errors.Is(err, want) || (want == nil) != (err == nil), "%s: %v, want %v", what, err, want)
+	}
+	expect("one that is not there", c.PutIf(ctx, full("k"), full("k")), db.ErrConflict)
+	expect("a new one", c.PutIf(ctx, full("k"), nil), nil)
+	expect("one that is there", c.PutIf(ctx, full("k"), nil), db.ErrConflict)
+	for what, change := range map[string]func(*db.Item){
+		"fewer labels":    func(it *db.Item) { it.Labels = it.Labels[:1] },
+		"another label":   func(it *db.Item) { it.Labels[0] = "c" },
+		"another payload": func(it *db.Item) { it.Payload = []byte("q") },
+		"no payload":      func(it *db.Item) { it.Payload = nil },
+		"another number":  func(it *db.Item) { it.Vectors["image"][1] = 1e-30 },
+		"another zero":    func(it *db.Item) { it.Vectors["image"][2] = 0 },
+		"no vector":       func(it *db.Item) { it.Vectors = nil },
+		"another place":   func(it *db.Item) { it.Sparse["words"].Index[1] = 998 },
+		"no sparse":       func(it *db.Item) { it.Sparse = nil },
+		"another int":     func(it *db.Item) { it.Fields["n"] = 2 },
+		"another float":   func(it *db.Item) { it.Fields["x"] = .25 },
+		"another string":  func(it *db.Item) { it.Fields["s"] = "" },
+		"another bool":    func(it *db.Item) { it.Fields["b"] = false },
+		"another time":    func(it *db.Item) { it.Fields["at"] = time.Unix(1, 1000) },
+		"fewer fields":    func(it *db.Item) { delete(it.Fields, "b") },
+	} {
+		old := full("k")
+		change(old)
+		expect(what, c.PutIf(ctx, full("k"), old), db.ErrConflict)
+	}
+	old := full("k")
+	old.Labels = []string{"a", "b", "a"}
+	expect("the same in other words", c.PutIf(ctx, full("k"), old), nil)
+	got, err := c.Get(ctx, "k")
+	expect("get", err, nil)
+	expect("as it was read", c.PutIf(ctx, &db.Item{Key: "k"}, got), nil)
+	expect("as it was read before", c.PutIf(ctx, &db.Item{Key: "k"}, got), db.ErrConflict)
+
+	b := d.NewBatch()
+	b.Put(c, full("other"))
+	b.Expect(c, "k", full("k"))
+	expect("a batch", b.Commit(ctx), db.ErrConflict)
+	expect("what was with it", errOf(c.Get(ctx, "other")), db.ErrNotFound)
+	b = d.NewBatch()
+	b.Delete(c, "k")
+	b.Expect(c, "k", &db.Item{Key: "k"}) // before the batch
+	b.Put(c, full("k"))
+	expect("a batch that changes it itself", b.Commit(ctx), nil)
+
+	expect("no key", c.PutIf(ctx, &db.Item{}, nil), db.ErrInvalid)
+	expect("another key", c.PutIf(ctx, full("k"), full("j")), db.ErrInvalid)
+	expect("no item", c.PutIf(ctx, nil, nil), db.ErrInvalid)
+	expect("an item that cannot be",
+		c.PutIf(ctx, full("k"), &db.Item{Key: "k", Fields: map[string]any{"z": 1}}), db.ErrInvalid)
+	snap, err := d.Snapshot()
+	expect("snapshot", err, nil)
+	defer snap.Close()
+	past, err := snap.Collection("main")
+	expect("its collection", err, nil)
+	expect("a snapshot", past.PutIf(ctx, full("k"), nil), db.ErrReadOnly)
+}
+
+func TestPutIfOfCodes(t *testing.T) {
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer d.Close()
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
+	a, b := &db.Item{Key: "k", Code: []byte{1, 2}}, &db.Item{Key: "k", Code: []byte{1, 3}}
+	must(t, errors.Join(c.PutIf(ctx, a, nil), c.PutIf(ctx, b, a)))
+	errorIs(t, c.PutIf(ctx, a, a), db.ErrConflict)
+}
+
+// A condition among thousands of new items keeps them all out.
+func TestExpectInABulkLoad(t *testing.T) {
+	dbkit.LongTest(t)
+	for _, at := range []int{0, bulkItems / 2, bulkItems + 10} {
+		d, c := dbkit.OpenPairs(t)
+		b := d.NewBatch()
+		for i := range bulkItems + 20 {
+			if i == at {
+				b.Expect(c, "k3", &db.Item{Key: "k3"})
+			}
+			must(t, b.Put(c, &db.Item{Key: fmt.Sprint("k", i)}))
+		}
+		err := b.Commit(ctx)
+		failIf(t, !errors.Is(err, db.ErrConflict), "condition at %d: %v", at, err)
+		gives(t, 0, at)(c.Count(t.Context(), ""))
+	}
+}
+
+// Sums that move between items of two collections by many writers at a time are kept.
+func TestConditionsKeepSums(t *testing.T) {
+	t.Parallel()
+	d := need(db.Open(t.TempDir(), &db.Options{NoSync: true}))(t)
+	defer d.Close()
+	var cs [2]*db.Collection
+	for i := range cs {
+		cs[i] = need(d.CreateCollection(ctx, fmt.Sprint("c", i), countSchema))(t)
+		for j := range 3 {
+			must(t, errOf(cs[i].Put(ctx, &db.Item{Key: fmt.Sprint(j), Fields: map[string]any{"n": 100}})))
+		}
+	}
+	amount := func(it *db.Item) int64 { return it.Fields["n"].(int64) }
+	move := func(from, to *db.Collection, key string) error {
+		for {
+			a, err := from.Get(ctx, key)
+			if err != nil {
+				return err
+			}
+			z, err := to.Get(ctx, key)
+			if err != nil {
+				return err
+			}
+			b := d.NewBatch()
+			b.PutIf(from, &db.Item{Key: key, Fields: map[string]any{"n": amount(a) - 1}}, a)
+			b.PutIf(to, &db.Item{Key: key, Fields: map[string]any{"n": amount(z) + 1}}, z)
+			if err := b.Commit(ctx); !errors.Is(err, db.ErrConflict) {
+				return err
+			}
+		}
+	}
+	var writers sync.WaitGroup
+	for w := range 6 {
+		writers.Go(func() {
+			for i := range 20 {
+				fine(t, move(cs[w%2], cs[1-w%2], fmt.Sprint(i%3)))
+			}
+		})
+	}
+	writers.Wait()
+	for j := range 3 {
+		sum := int64(0)
+		for _, c := range cs {
+			it := need(c.Get(ctx, fmt.Sprint(j)))(t)
+			sum += amount(it)
+		}
+		failIf(t, sum != 200, "item %d: the sum is %d", j, sum)
+	}
+}
+
+// In a trained collection the codes do not count: they are not the user's.
+func TestPutIfAfterTraining(t *testing.T) {
+	t.Parallel()
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(40, synth.Config{})
+	putAll(t, c, items)
+	old := need(c.Get(ctx, "k7"))(t)
+	dbkit.MustTrain(t, c, db.TrainOptions{})
+	trained, err := c.Get(ctx, "k7")
+	stopIf(t, err != nil || old.Code != nil || trained.Code == nil,
+		"code %x before the training and %x after it, %v", old.Code, trained.Code, err)
+	changed := *items[7]
+	changed.Payload = []byte("changed")
+	for what, expected := range map[string]*db.Item{"before": old, "after": trained} {
+		fine(t, c.PutIf(ctx, &changed, expected), "as it was read", what, "the training")
+		it, err := c.Get(ctx, "k7")
+		failIf(t, err != nil || string(it.Payload) != "changed" || !bytes.Equal(it.Code, trained.Code),
+			"stored is %q with code %x, %v", it.Payload, it.Code, err)
+		if err := c.PutIf(ctx, items[7], expected); !errors.Is(err, db.ErrConflict) {
+			t.Errorf("an item that is changed, as it was read %s the training: %v", what, err)
+		}
+		need(c.Put(ctx, items[7]))(t)
+	}
+}
+
+// A batch that is refused takes no number from the counter of automatic keys.
+func TestRefusedBatchesLeaveTheCounter(t *testing.T) {
+	d, c := dbkit.OpenCoded(t, 8)
+	need(c.Put(ctx, &db.Item{Key: "there", Code: []byte{1}}))(t)
+	b := d.NewBatch()
+	for range 3 {
+		must(t, b.Put(c, &db.Item{Code: []byte{2}}))
+	}
+	must(t, b.PutIf(c, &db.Item{Key: "there", Code: []byte{3}}, nil))
+	errorIs(t, b.Commit(ctx), db.ErrConflict)
+	for range 2 {
+		need(c.Put(ctx, &db.Item{Code: []byte{4}}))(t)
+	}
+	for _, key := range []string{"0", "1"} {
+		fine(t, errOf(c.Get(ctx, key)))
+	}
+}
+
+// A number that a batch frees can be taken by what it puts afterwards.
+func TestBatchesReuseTheKeysThatTheyDelete(t *testing.T) {
+	d, c := dbkit.OpenCoded(t, 8)
+	need(c.Put(ctx, &db.Item{Key: "0", Code: []byte{1}}))(t)
+	b := d.NewBatch()
+	b.Delete(c, "0")
+	b.Put(c, &db.Item{Code: []byte{2}})
+	must(t, b.Commit(ctx))
+	it, err := c.Get(ctx, "0")
+	failIf(t, err != nil || it.Code[0] != 2, "%+v, %v", it, err)
 }

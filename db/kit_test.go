@@ -3,15 +3,21 @@ package db_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"iter"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/internal/cells"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 )
 
 var ctx = context.Background()
@@ -42,7 +48,7 @@ func stopIf(t fataler, wrong bool, format string, args ...any) {
 	}
 }
 
-// must ends the test with an error, and where it came. fine is must for any goroutine: the test fails, and goes on.
+// must ends the test with an error, and where it came. fine, for any goroutine, only fails it.
 func must(t fataler, err error, where ...any) {
 	if err != nil {
 		t.Helper()
@@ -152,3 +158,44 @@ func putAll(t testing.TB, c *db.Collection, items []*db.Item) {
 
 // taught returns the collection as those see it who let it learn.
 func taught(c *db.Collection) learn.Collection { return db.Learning(db.Of(c)).Of(db.Inside(c)) }
+
+// leftByPebble are goroutines that it leaves where it fails to open a store: the one that
+// hands out compactions, and, where opening was given up, those that wait for ever.
+var leftByPebble = []goleak.Option{
+	goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"),
+	goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2.Open"),
+	goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2.(*cleanupManager).mainLoop"),
+	goleak.IgnoreAnyFunction(
+		"github.com/cockroachdb/pebble/v2/internal/genericcache.(*shard[...]).releaseLoop"),
+}
+
+// leftWhereGivenUp is the goroutine of the log of a store that Pebble has not finished to open
+// (store.ErrGivenUp).
+var leftWhereGivenUp = goleak.IgnoreAnyFunction(
+	"github.com/cockroachdb/pebble/v2/record.(*LogWriter).flushLoop")
+
+// bulkItems is from how many new items on a batch is stored as tables: fewer than else, so
+// that histories with several such batches are short.
+const bulkItems = 1024
+
+// No test may leave another goroutine behind: a closed database has none.
+func TestMain(m *testing.M) {
+	db.SetBulkItems(bulkItems)
+	cells.ExactCost = 0     // indexes of vectors are used however few there are
+	debug.SetGCPercent(400) // they allocate much and keep little
+	checks := flag.Lookup("rapid.checks").Value
+	usual := checks.String()
+	checks.Set("15") // unless the command line says how many
+	flag.Parse()
+	if effort.Long() && checks.String() == "15" {
+		checks.Set(usual)
+	}
+	if !effort.Long() { // to measure an index is most of the time that it takes to make it
+		db.MeasureWith(128)
+	}
+	left := leftByPebble
+	if effort.Long() { // some of which make an opening be given up; TestEveryFailedOperation looks which
+		left = append(slices.Clone(left), leftWhereGivenUp)
+	}
+	goleak.VerifyTestMain(m, left...)
+}

@@ -1,21 +1,26 @@
 package db_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
+	"github.com/google/go-cmp/cmp"
 )
 
 // activeSpace returns what is told of the active space.
@@ -330,5 +335,441 @@ func TestGuardOfFewLabelled(t *testing.T) {
 		failIf(t, !u.Revised || u.Adopted != (report.Adoption{Labelled: "labels"}) || u.Refused != refused ||
 			u.Skipped != refused, "%s: with a labelled item: %+v", c.what, u)
 		dbkit.MustClose(t, d)
+	}
+}
+
+// exported returns the model file of a collection.
+func exported(t testing.TB, c *db.Collection) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	must(t, c.ExportModel(ctx, &b))
+	return b.Bytes()
+}
+
+// codeOrigins returns the codes of the items by key, with where they come from.
+func codeOrigins(t testing.TB, c *db.Collection) map[string]string {
+	t.Helper()
+	codes := map[string]string{}
+	for it := range every(t, c.Items(ctx, "")) {
+		codes[it.Key] = fmt.Sprintf("%x %s", it.Code, it.CodeFrom)
+	}
+	return codes
+}
+
+// sameCodes compares the codes of two collections.
+func sameCodes(t testing.TB, what string, want, got map[string]string) {
+	t.Helper()
+	failIf(t, len(want) != len(got), "%s: %d items have codes, not %d", what, len(got), len(want))
+	for key, code := range want {
+		stopIf(t, got[key] != code, "%s: %s has %s, not %s", what, key, got[key], code)
+	}
+}
+
+// modelItems are items of several labels, some without, some without a modality.
+func modelItems(n int, random uint64) []*db.Item {
+	items := dbkit.Pairs(n, synth.Config{Seed: random, Classes: 6, LabelsPerItem: 2, Missing: .2})
+	for i, it := range items {
+		if it.Key = fmt.Sprint("k", i); i%5 == 0 {
+			it.Labels = nil
+		}
+	}
+	return items
+}
+
+// A model goes from one database to another, in which labels came in another order: the same items
+// have the same codes there, as have those that are put later; searches answer as in the first one.
+func TestModelsTravel(t *testing.T) {
+	t.Parallel()
+	items := modelItems(200, 3)
+	for name, opt := range map[string]db.TrainOptions{
+		"shared": {Options: fit.Options{Bits: 16, Anchors: 20}},
+		"target": {Options: fit.Options{Bits: 24, Anchors: 20}},
+		"codes":  {Options: fit.Options{Bits: 16, Anchors: 20, Aim: model.AimCodes}},
+		"free":   {Options: fit.Options{Bits: 16, Method: model.MethodCCAITQ}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, from := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:150])
+			dbkit.MustTrain(t, from, opt)
+			file := exported(t, from)
+
+			backwards := slices.Clone(items[:150])
+			slices.Reverse(backwards)
+			wider := dbkit.PairsSchema
+			wider.Modalities = append([]db.Modality{{Name: "sound", Dim: 3}}, wider.Modalities...)
+			opts := &db.Options{FS: vfs.NewMem()}
+			d := dbkit.MustOpen(t, "db", opts)
+			to := need(d.CreateCollection(ctx, "other", wider))(t)
+			dbkit.PutAll(t, d, to, append(
+				[]*db.Item{{Key: "first", Labels: []string{"nobody knows it", "class5"}}}, backwards...))
+			need(to.Delete(ctx, "first"))(t)
+			trained := need(to.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{}))(t)
+			failIf(t, !trained.Active || trained.Space != 1 || trained.Items != 150 ||
+				trained.Bits != opt.Bits || trained.TrainItems == 0, "%+v", trained)
+			sameCodes(t, "imported", codeOrigins(t, from), codeOrigins(t, to))
+			putAll(t, from, items[150:])
+			putAll(t, to, items[150:])
+			dbkit.MustClose(t, d)
+			d = dbkit.MustOpen(t, "db", opts)
+			defer func() { dbkit.MustClose(t, d) }()
+			to = dbkit.MustCollection(t, d, "other")
+			sameCodes(t, "put later", codeOrigins(t, from), codeOrigins(t, to))
+			if name != "target" {
+				q := db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20}
+				if name == "shared" || name == "free" {
+					q.Rerank = db.RerankProjection
+				}
+				dbtest.CheckSearches(t, to, q)
+			}
+			dbkit.CheckSound(t, d, "imported")
+		})
+	}
+}
+
+// The file of two equal trainings is the same, whatever their times; that of a collection with the
+// model of a file has the same model.
+func TestModelFilesAreEqual(t *testing.T) {
+	t.Parallel()
+	items := modelItems(120, 4)
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20, Seed: 5}}
+	var files [][]byte
+	for range 2 {
+		_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items)
+		dbkit.MustTrain(t, c, opt)
+		files = append(files, exported(t, c))
+	}
+	failIf(t, !bytes.Equal(files[0], files[1]), "two equal trainings have different files")
+	_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, nil)
+	need(c.ImportModel(ctx, bytes.NewReader(files[0]), db.ImportModelOptions{}))(t)
+	again := exported(t, c)
+	failIf(t, !bytes.Equal(again, files[0]), "an empty collection with the model has another file")
+}
+
+// An imported model goes on learning, from the items of its own collection; the space beside it is
+// left as it was. A label that has lost its name stays behind.
+func TestImportedModelsLearn(t *testing.T) {
+	t.Parallel()
+	items := modelItems(300, 5)
+	_, from := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:150])
+	dbkit.MustTrain(t, from, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
+	for _, it := range dbkit.AllItems(t, from) { // class1 loses its items
+		if i := slices.Index(it.Labels, "class1"); i >= 0 {
+			it.Labels[i] = "class2"
+			need(from.Put(ctx, it))(t)
+		}
+	}
+	if err := from.RenameLabel(ctx, "class3", "class1"); err != nil { // nobody has it any more
+		t.Fatal(err)
+	}
+	file := exported(t, from)
+	d, to := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[150:])
+	dbkit.MustTrain(t, to, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 20}})
+	before := codeOrigins(t, to)
+	trained := need(to.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{}))(t)
+	failIf(t, trained.Active || trained.Space != 2, "%+v", trained)
+	sameCodes(t, "the space before", before, codeOrigins(t, to))
+	in := need(to.InSpace(trained.Space, 0))(t)
+	first := codeOrigins(t, in)
+	update, err := in.Update(ctx, db.UpdateOptions{Space: trained.Space})
+	failIf(t, err != nil || !update.Revised || update.Labelled < 100, "%+v, %v", update, err)
+	again := codeOrigins(t, in)
+	for _, it := range items[150:] {
+		failIf(t, len(it.Labels) > 0 && first[it.Key] != again[it.Key] && strings.HasSuffix(first[it.Key],
+			"labels map[]"), "%s had %s, and has %s", it.Key, first[it.Key], again[it.Key])
+	}
+	dbkit.CheckSound(t, d, "updated")
+}
+
+// What is no model file, or not for the collection, is refused, and the collection is as it was.
+func TestImportModelRefuses(t *testing.T) {
+	items := modelItems(60, 6)
+	_, from := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items)
+	errorIs(t, from.ExportModel(ctx, new(bytes.Buffer)), db.ErrNoModel)
+	dbkit.MustTrain(t, from, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
+	file := exported(t, from)
+	flipped, newer := bytes.Clone(file), bytes.Clone(file)
+	flipped[len(flipped)/2] ^= 1
+	newer[4] = 9
+	var format *codec.FormatError
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	other := dbkit.PairsSchema
+	other.Modalities = []db.Modality{{Name: "image", Dim: 9}, {Name: "text", Dim: 5}}
+	sparse := dbkit.PairsSchema
+	sparse.Modalities = []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5, Sparse: true}}
+	for what, c := range map[string]struct {
+		schema db.Schema
+		file   []byte
+		is     func(error) bool
+		says   string
+	}{
+		"empty":       {dbkit.PairsSchema, nil, invalid, "model file"},
+		"cut":         {dbkit.PairsSchema, file[:len(file)-1], invalid, "model file"},
+		"flipped bit": {dbkit.PairsSchema, flipped, invalid, "checksum"},
+		"newer": {dbkit.PairsSchema, newer, func(err error) bool { return errors.As(err, &format) },
+			"model file"},
+		"dimension": {other, file, invalid, `modality "image" of the model has 8 dimensions`},
+		"form":      {sparse, file, invalid, `modality "text" of the model is sparse: false`},
+		"modality": {db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}}}, file, invalid,
+			`the model has a modality "text"`},
+		"codes": {db.Schema{Bits: 16}, file, invalid, "bring their codes"},
+	} {
+		_, to := openWith(t, vfs.NewMem(), c.schema, nil)
+		_, err := to.ImportModel(ctx, bytes.NewReader(c.file), db.ImportModelOptions{})
+		failIf(t, err == nil || !c.is(err) || !strings.Contains(err.Error(), c.says), "%s: %v", what, err)
+		if _, err := to.ImportModel(ended, bytes.NewReader(file), db.ImportModelOptions{}); err == nil {
+			t.Errorf("%s: a cancelled import succeeds", what)
+		}
+		if spaces, err := to.Spaces(ctx); err != nil || len(spaces) > 0 && c.schema.Bits == 0 {
+			t.Errorf("%s: %v, %v", what, spaces, err)
+		}
+		if labels, err := to.Labels(); err != nil || len(labels) > 0 {
+			t.Errorf("%s: labels %v, %v", what, labels, err)
+		}
+	}
+}
+
+func invalid(err error) bool { return errors.Is(err, db.ErrInvalid) && !errors.Is(err, db.ErrCorrupt) }
+
+// A space gets the number that is asked for, and what comes behind it the next one.
+func TestImportModelNumber(t *testing.T) {
+	t.Parallel()
+	d, c := dbkit.OpenPairs(t)
+	dbkit.PutAll(t, d, c, modelItems(60, 1))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	file := exported(t, c)
+	take := func(number db.Space) (db.Space, error) {
+		training, err := c.ImportModel(ctx, bytes.NewReader(file),
+			db.ImportModelOptions{Space: number, Activate: true})
+		if err != nil {
+			return 0, err
+		}
+		return training.Space, nil
+	}
+	for _, x := range []struct {
+		number, want db.Space
+		is           error
+	}{{7, 7, nil}, {7, 0, db.ErrExists}, {1, 0, db.ErrExists}, {4, 0, db.ErrExists}, {0, 8, nil},
+		{db.Space(1<<32 - 1), 0, db.ErrFull}, {12, 12, nil}, {8, 0, db.ErrExists}} {
+		got, err := take(x.number)
+		failIf(t, got != x.want || !errors.Is(err, x.is), "number %d: space %d, %v", x.number, got, err)
+	}
+	must(t, c.Activate(ctx, 8))
+	must(t, c.DropSpace(ctx, 12))
+	gives(t, db.Space(12))(take(12))
+	dbkit.CheckSound(t, d, "with spaces of all numbers")
+}
+
+// followers returns a collection that has been trained, and one with the same items, in another order, that
+// has its model.
+func followers(t *testing.T, items []*db.Item) (from, to *db.Collection, opts *db.Options, d *db.DB) {
+	t.Helper()
+	_, from = openWith(t, vfs.NewMem(), dbkit.PairsSchema, items)
+	dbkit.MustTrain(t, from, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 20}})
+	backwards := slices.Clone(items)
+	slices.Reverse(backwards)
+	opts = &db.Options{FS: vfs.NewMem()}
+	d = dbkit.MustOpen(t, "db", opts)
+	to = need(d.CreateCollection(ctx, "pairs", dbkit.PairsSchema))(t)
+	dbkit.PutAll(t, d, to, append([]*db.Item{{Key: "first", Labels: []string{"nobody knows it", "class5"}}},
+		backwards...))
+	need(to.Delete(ctx, "first"))(t)
+	need(to.ImportModel(ctx, bytes.NewReader(exported(t, from)), db.ImportModelOptions{}))(t)
+	return from, to, opts, d
+}
+
+// sameProjections compares how two collections encode queries.
+func sameProjections(t *testing.T, what string, from, to *db.Collection, items []*db.Item) {
+	t.Helper()
+	for _, it := range items {
+		for name, x := range it.Vectors {
+			q := db.Query{From: name, Vector: x}
+			_, want := need2(from.EncodeQuery(ctx, q))(t)
+			if _, got, err := to.EncodeQuery(ctx, q); err != nil || !slices.Equal(got, want) {
+				t.Fatalf("%s: %s of %s projects to %v, not %v: %v", what, name, it.Key, got, want, err)
+			}
+		}
+	}
+}
+
+// The revisions of one database go to another, as they come: with labels that have grown, and with numbers
+// of their own. What is put afterwards has the same codes there.
+func TestRevisionsTravel(t *testing.T) {
+	t.Parallel()
+	items := modelItems(300, 9)
+	from, to, opts, d := followers(t, items[:150])
+	for _, it := range items[200:260] {
+		it.Labels = append(it.Labels, "grown")
+	}
+	for i, step := range []struct {
+		until  int
+		grow   bool
+		number uint32
+	}{{200, false, 0}, {260, true, 7}, {280, false, 8}} {
+		first := []int{150, 200, 260}[i]
+		putAll(t, from, items[first:step.until])
+		putAll(t, to, items[first:step.until])
+		made := dbkit.MustUpdate(t, from, db.UpdateOptions{Teacher: db.TeacherLabels, GrowLabels: step.grow})
+		file := exported(t, from)
+		for again := range 2 {
+			u, err := to.ImportRevision(ctx, bytes.NewReader(file),
+				db.ImportRevisionOptions{Revision: step.number})
+			must(t, err, i)
+			want := max(step.number, 2)
+			failIf(t, u.Revision != want || u.Revised != (again == 0) || u.Teacher != "imported",
+				"step %d: %+v", i, u)
+			if again == 0 && (!slices.Equal(u.Grown, made.Grown) || u.Recoded != made.Recoded) {
+				t.Errorf("step %d: grown %v, %d recoded; there %v, %d", i, u.Grown, u.Recoded, made.Grown,
+					made.Recoded)
+			}
+		}
+		sameProjections(t, fmt.Sprint("step ", i), from, to, items[280:])
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", opts)
+		to = dbkit.MustCollection(t, d, "pairs")
+		sameProjections(t, fmt.Sprint("opened, step ", i), from, to, items[280:])
+		dbkit.CheckSound(t, d, fmt.Sprint("step ", i))
+	}
+	putAll(t, from, items[280:])
+	putAll(t, to, items[280:])
+	last, was := codeOrigins(t, to), codeOrigins(t, from)
+	for _, it := range items[200:] { // those before were put in another order
+		failIf(t, last[it.Key] != was[it.Key], "%s has %s, not %s", it.Key, last[it.Key], was[it.Key])
+	}
+	dbtest.CheckSearches(t, to, db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20})
+	// What items here teach is all that an update here learns from.
+	u := dbkit.MustUpdate(t, to, db.UpdateOptions{Teacher: db.TeacherLabels})
+	failIf(t, !u.Revised || u.Revision != 9 || u.Labelled < 200, "%+v", u)
+	u, err := to.RestoreRevision(ctx, 0, 8)
+	failIf(t, err != nil || u.Revision != 10, "%+v, %v", u, err)
+	sameProjections(t, "restored", from, to, items[280:])
+	dbkit.CheckSound(t, d, "updated")
+	dbkit.MustClose(t, d)
+}
+
+// Codes that an interrupted call has left are made by the next one.
+func TestImportRevisionGoesOn(t *testing.T) {
+	t.Parallel()
+	items := modelItems(3000, 2)
+	for _, it := range items {
+		it.Labels = append(it.Labels, "grown")
+	}
+	known := items[:60]
+	for _, it := range known {
+		it.Labels = slices.DeleteFunc(slices.Clone(it.Labels), func(l string) bool { return l == "grown" })
+	}
+	from, to, _, d := followers(t, known)
+	defer func() { dbkit.MustClose(t, d) }()
+	putAll(t, from, items[60:])
+	putAll(t, to, items[60:])
+	made := dbkit.MustUpdate(t, from, db.UpdateOptions{Teacher: db.TeacherLabels, GrowLabels: true})
+	file := exported(t, from)
+	interrupted, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		for {
+			if s, err := to.Spaces(ctx); err != nil || s[0].Revision > 1 {
+				return
+			}
+		}
+	}()
+	u, err := to.ImportRevision(interrupted, bytes.NewReader(file), db.ImportRevisionOptions{Revision: 5})
+	t.Logf("interrupted: %+v, %v", u, err)
+	stopIf(t, err != nil && !errors.Is(err, context.Canceled), "%v", err)
+	u, err = to.ImportRevision(ctx, bytes.NewReader(file), db.ImportRevisionOptions{Revision: 5})
+	stopIf(t, err != nil || u.Revised || u.Revision != 5, "%+v, %v", u, err)
+	if s, err := to.Spaces(ctx); err != nil || s[0].Recode != 0 || made.Recoded < 2000 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	sameCodes(t, "with the label", codeOrigins(t, from), codeOrigins(t, to))
+	dbkit.CheckSound(t, d, "gone on")
+}
+
+// What is no revision of the model is refused, and changes nothing.
+func TestImportRevisionRefuses(t *testing.T) {
+	t.Parallel()
+	items := modelItems(200, 4)
+	from, to, _, d := followers(t, items[:150])
+	defer func() { dbkit.MustClose(t, d) }()
+	before := exported(t, from)
+	_, other := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:100])
+	dbkit.MustTrain(t, other, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 20, Seed: 8}})
+	_, free := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:100])
+	dbkit.MustTrain(t, free, db.TrainOptions{Options: fit.Options{Bits: 16, Method: model.MethodCCAITQ}})
+	_, none := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:10])
+	items[170].Labels = []string{"grown"}
+	putAll(t, from, items[150:])
+	putAll(t, to, items[150:])
+	dbkit.MustUpdate(t, from, db.UpdateOptions{Teacher: db.TeacherLabels, GrowLabels: true})
+	after := exported(t, from)
+	take := func(c *db.Collection, file []byte, opt db.ImportRevisionOptions) error {
+		_, err := c.ImportRevision(ctx, bytes.NewReader(file), opt)
+		return err
+	}
+	for what, x := range map[string]struct {
+		err, is error
+		says    string
+	}{
+		"another model": {take(to, exported(t, other), db.ImportRevisionOptions{}), db.ErrInvalid,
+			"no revision"},
+		"learned free": {take(to, exported(t, free), db.ImportRevisionOptions{}), db.ErrInvalid,
+			"no revision"},
+		"into a free one": {take(free, after, db.ImportRevisionOptions{}), db.ErrInvalid, "without labels"},
+		"into none":       {take(none, after, db.ImportRevisionOptions{}), db.ErrNoModel, "train it first"},
+		"no file":         {take(to, before[:40], db.ImportRevisionOptions{}), db.ErrInvalid, "model file"},
+		"number 1": {take(to, after, db.ImportRevisionOptions{Revision: 1}), db.ErrExists,
+			"present one is 1"},
+		"too large": {take(to, after, db.ImportRevisionOptions{Revision: 1<<32 - 1}), db.ErrFull,
+			"revisions"},
+		"no such space":    {take(to, after, db.ImportRevisionOptions{Space: 9}), db.ErrNotFound, "space 9"},
+		"nothing has come": {take(to, before, db.ImportRevisionOptions{}), nil, ""},
+	} {
+		failIf(t, !errors.Is(x.err, x.is) || x.err != nil && !strings.Contains(x.err.Error(), x.says),
+			"%s: %v", what, x.err)
+	}
+	s, err := to.Spaces(ctx)
+	failIf(t, err != nil || s[0].Revision != 1, "%+v, %v", s, err)
+	must(t, take(to, after, db.ImportRevisionOptions{}))
+	errorIs(t, take(to, before, db.ImportRevisionOptions{}), db.ErrInvalid, "labels")
+	dbkit.CheckSound(t, d, "refused")
+}
+
+// A query by a revision that is kept has the answer that it had then, and the cursor of that goes on.
+func TestQueryByARevision(t *testing.T) {
+	t.Parallel()
+	items := modelItems(300, 5)
+	_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:150])
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
+	q := db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20, Rerank: db.RerankProjection,
+		Where: "NOT label = 'later'"}
+	in := c
+	search := func(q db.Query) *db.Result {
+		t.Helper()
+		r := need(in.Search(ctx, q))(t)
+		return r
+	}
+	before := search(q)
+	for i := range 3 {
+		some := items[150+50*i : 200+50*i]
+		for _, it := range some {
+			it.Labels = append(it.Labels, "later")
+		}
+		putAll(t, c, some)
+		dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
+	}
+	now := search(q)
+	in = need(c.InSpace(db.ActiveSpace, 1))(t)
+	then := search(q)
+	if then.Revision != 1 || now.Revision != 4 || fmt.Sprint(then.Hits) != fmt.Sprint(before.Hits) ||
+		fmt.Sprint(now.Hits) == fmt.Sprint(before.Hits) {
+		t.Errorf("then %+v\nnow %+v\nbefore %+v", then, now, before)
+	}
+	all := q
+	all.K = 40
+	q.After = before.Next
+	next := search(q)
+	failIf(t, fmt.Sprint(next.Hits) != fmt.Sprint(search(all).Hits[20:]), "the cursor does not go on")
+	errorIs(t, errOf(c.Search(ctx, q)), db.ErrInvalid)
+	for _, none := range []uint32{5, 1<<32 - 1} {
+		errorIs(t, errOf(c.InSpace(db.ActiveSpace, none)), db.ErrNotFound)
 	}
 }
