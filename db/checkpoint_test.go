@@ -914,8 +914,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 		"retractions": {codec.RetractionKey(1, 2, 0), []byte{1}, "index-only"},
 		"pending":     {codec.OnlineRowsKey(1, 2, codec.SetPending, 0), []byte{1, 0}, "index-only"},
 		"counters":    {codec.CollectionKey(codec.KindCounters, 1), counters.Append(nil), "index-only"},
-		"labels": {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil),
-			"of labels, and it has none"},
+		"labels":      {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil), "of labels, and it has none"},
 		"code": {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}),
 			"it is not that of its labels"},
 	} {

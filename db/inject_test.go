@@ -295,14 +295,8 @@ func TestFailedDatabase(t *testing.T) {
 		return out
 	}
 	late := need(d.Snapshot())(t)
-	for when, c := range map[string]*db.Collection{
-		"now":                    c,
-		"a snapshot from before": second1(early.Collection("main")),
-		"a snapshot from since":  second1(late.Collection("main")),
-	} {
-		for what, err := range reads(c) {
-			fine(t, err, when, what)
-		}
+	for _, c := range []*db.Collection{c, need(early.Collection("main"))(t), need(late.Collection("main"))(t)} {
+		errorsAre(t, nil, reads(c))
 	}
 	res, err := runs.First(ctx, 50)
 	failIf(t, err != nil || len(res.Hits) != 50, "runs: %v", err)
@@ -310,7 +304,7 @@ func TestFailedDatabase(t *testing.T) {
 	failIf(t, err != nil && !errors.Is(err, db.ErrFailed), "wait for the index: %v", err)
 	dbkit.CheckSound(t, d, "failed")
 	fine(t, errors.Join(runs.Close(), early.Close(), late.Close()))
-	errorIs(t, d.Close(), db.ErrFailed)
+	errorIs(t, d.Close(), db.ErrFailed, "fddhdb: ")
 	errorIs(t, d.Close(), db.ErrClosed)
 	broken.Store(false)
 	d = dbkit.MustOpen(t, "db", opts)
@@ -321,13 +315,6 @@ func TestFailedDatabase(t *testing.T) {
 	}
 	fine(t, errOf(c.Put(ctx, items[57])))
 	dbkit.CheckSound(t, d, "opened again")
-}
-
-func second1[T any](x T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return x
 }
 
 // What goes on while the database fails ends with the failure.

@@ -70,15 +70,11 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 24}})
 	need(c.Delete(ctx, "k1", "k2", "k3"))(t)
 	must(t, d.Compact(ctx))
-	for what, err := range uses(then) {
-		fine(t, err, what)
-	}
+	errorsAre(t, nil, uses(then))
 	gives(t, 40)(dbkit.CountWithin(then, db.Query{Code: []byte{1, 2}}, 16))
 	gives(t, 37)(dbkit.CountWithin(c, db.Query{Code: []byte{1, 2, 3}}, 24))
 	must(t, s.Close())
-	for what, err := range uses(then) {
-		failIf(t, !errors.Is(err, db.ErrClosed), "%s of a closed snapshot: %v", what, err)
-	}
+	errorsAre(t, db.ErrClosed, uses(then))
 	errorIs(t, errOf(s.Collection("main")), db.ErrClosed)
 	errorIs(t, s.Close(), db.ErrClosed)
 }
