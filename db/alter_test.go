@@ -52,9 +52,8 @@ func sounds(items []*db.Item) {
 // were there lack it, and a snapshot shows what was there before.
 func TestAlter(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
-	d := dbkit.MustOpen(t, "db", opts)
+	d, c := openNew(t, "db", opts, dbkit.PairsSchema)
 	defer func() { d.Close() }()
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(40, synth.Config{Seed: 1})
 	putAll(t, c, items)
 	other, before := dbkit.MustCollection(t, d, "main"), dbkit.AllItems(t, c)
@@ -100,9 +99,7 @@ func TestAlter(t *testing.T) {
 	must(t, snap.Close())
 
 	// And after opening again.
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", opts)
-	c = dbkit.MustCollection(t, d, "main")
+	d, c = reopen(t, d, "db", opts)
 	equal(t, want, dbkit.MustSchema(t, c))
 	check(c)
 	dbkit.CheckSound(t, d, "opened again")
@@ -117,9 +114,8 @@ func TestAlter(t *testing.T) {
 // What cannot be added is refused with what is wrong, and then nothing of it is added.
 func TestAlterRefuses(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
-	d := dbkit.MustOpen(t, "db", opts)
+	d, c := openNew(t, "db", opts, dbkit.PairsSchema)
 	defer func() { d.Close() }()
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	many := func(n int) (list []db.Modality) {
 		for i := range n {
@@ -195,9 +191,7 @@ func TestAlterRefuses(t *testing.T) {
 // others; what an older space cannot answer it says.
 func TestModelsOfAnAlteredCollection(t *testing.T) {
 	dbkit.LongTest(t)
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(90, synth.Config{Classes: 3, Seed: 3})
-	putAll(t, c, items[:60])
+	d, c, items := openPairs(t, 60, 90, synth.Config{Classes: 3, Seed: 3})
 	training := dbkit.TinyTraining(1)
 	dbkit.MustTrain(t, c, training)
 	query := db.Query{From: "image", To: "text", Vector: items[7].Vectors["image"], K: 90}
@@ -270,15 +264,14 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 
 // The pair of the only modality with itself is measured as long as the model knows no other.
 func TestEvaluateWhatWasAlone(t *testing.T) {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()},
+		db.Schema{Modalities: dbkit.PairsSchema.Modalities[:1]})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: dbkit.PairsSchema.Modalities[:1]}))(t)
 	items := dbkit.Pairs(60, synth.Config{Classes: 3, Seed: 3})
 	for _, it := range items {
 		delete(it.Vectors, "text")
 	}
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 6}})
+	train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 6}})
 	e := db.Evaluation{Queries: map[string][][]float32{"image": {items[0].Vectors["image"]}},
 		Labels: [][]string{items[0].Labels}}
 	before, err := c.Evaluate(ctx, e)
@@ -358,9 +351,8 @@ func TestBatchesAcrossAlter(t *testing.T) {
 func TestAlterRightAfterOpening(t *testing.T) {
 	t.Parallel()
 	opts := &db.Options{FS: vfs.NewMem()}
-	d := dbkit.MustOpen(t, "db", opts)
+	d, c := openNew(t, "db", opts, db.Schema{Bits: 16})
 	defer func() { d.Close() }()
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	const n = state.LoadAtOnce + 50
 	b := d.NewBatch()
 	for i := range n {
@@ -391,8 +383,7 @@ func TestAlterDuringEverything(t *testing.T) {
 	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.ViewItems(120, 4)
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	train(t, c, items, dbkit.TinyTraining(1))
 	rounds := 4
 	var all sync.WaitGroup
 	do := func(f func(i int) error) {
@@ -513,14 +504,12 @@ var alterSteps = []func(c *db.Collection) error{
 // alterBase fills and trains a collection.
 func alterBase(t testing.TB, opts *db.Options) (*db.DB, *db.Collection) {
 	t.Helper()
-	d := dbkit.MustOpen(t, "db", opts)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, "db", opts, dbkit.PairsSchema)
 	items := dbkit.ViewItems(40, 4)
 	for i, it := range items {
 		it.Fields = map[string]any{"title": fmt.Sprint("title ", i%3), "price": float64(i)}
 	}
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	train(t, c, items, dbkit.TinyTraining(1))
 	must(t, d.WaitForIndex(ctx))
 	return d, c
 }
@@ -657,8 +646,7 @@ func TestDropCollection(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
 	kept := need(d.CreateCollection(ctx, "kept", dbkit.PairsSchema))(t)
-	putAll(t, kept, dbkit.Pairs(60, synth.Config{Seed: 1}))
-	dbkit.MustTrain(t, kept, db.TrainOptions{Options: fit.Options{Bits: 32}})
+	train(t, kept, dbkit.Pairs(60, synth.Config{Seed: 1}), db.TrainOptions{Options: fit.Options{Bits: 32}})
 	before, items := allKeys(t, d), dbkit.AllItems(t, kept)
 
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
@@ -742,8 +730,7 @@ func TestDropCollection(t *testing.T) {
 	holds(t, other, 1)
 	runs.Close()
 	snap.Close()
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", opts)
+	d, _ = reopen(t, d, "db", opts)
 	it, err := dbkit.MustCollection(t, d, "main").Get(ctx, "k1")
 	failIf(t, err != nil || it.CodeFrom != "given", "after reopening: %+v, %v", it, err)
 	dbkit.EqualItems(t, items, dbkit.AllItems(t, dbkit.MustCollection(t, d, "kept")))
@@ -753,8 +740,7 @@ func TestDropCollection(t *testing.T) {
 func TestDropCollectionEndsItsTraining(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []string{"", "encode"} { // as it begins, and when its space is there
-		d, c := dbkit.OpenPairs(t)
-		putAll(t, c, dbkit.Pairs(200, synth.Config{}))
+		d, c, _ := openPairs(t, -1, 200, synth.Config{})
 		dropped := false
 		_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 32, Progress: func(now string, _,
 			_ int64) {
@@ -786,8 +772,7 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 		}
 		must(t, b.Commit(ctx))
 	}
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", opts)
+	d, _ = reopen(t, d, "db", opts)
 	defer d.Close()
 	must(t, d.DropCollection(ctx, "a"))
 	must(t, d.WaitForIndex(ctx))
@@ -802,10 +787,8 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 // Whenever the power fails, a collection is there whole, or not at all.
 func TestCrashesAroundDroppingACollection(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	d, c := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema, dbkit.Pairs(60, synth.Config{})...)
 	defer func() { d.Close() }()
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	want := dbkit.AllItems(t, c)
 	before := mem.CrashClone(vfs.CrashCloneCfg{})
@@ -911,8 +894,7 @@ func TestCollectionsComeAndGo(t *testing.T) {
 		}
 		must(t, s.Close())
 	}
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	d, _ = reopen(t, d, "db", &db.Options{FS: mem})
 	check()
 	dbkit.MustClose(t, d)
 }

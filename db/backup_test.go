@@ -77,9 +77,7 @@ func TestRestoredDatabaseHasBackupsOfItsOwn(t *testing.T) {
 	effort.Slow(t)
 	t.Parallel()
 	repo := mustFolder(t)
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{})
-	putAll(t, c, items[:100])
+	d, c, items := openPairs(t, 100, 300, synth.Config{})
 	mustBackup(t, d, repo, db.BackupOptions{})
 	r := restored(t, repo, db.RestoreOptions{})
 	for i := range 4 {
@@ -101,9 +99,7 @@ func TestRestoredDatabaseHasBackupsOfItsOwn(t *testing.T) {
 func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	t.Parallel()
 	repo := newMemStore()
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(4000, synth.Config{})
-	putAll(t, c, items[:300])
+	d, c, items := openPairs(t, 300, 4000, synth.Config{})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 5}})
 	var written atomic.Int64
 	written.Store(300)
@@ -191,8 +187,7 @@ func TestRestoreRefuses(t *testing.T) {
 	repo := mustFolder(t)
 	errorIs(t, errOf(db.Restore(ctx, repo, filepath.Join(t.TempDir(), "x"), nil, db.RestoreOptions{})),
 		backup.ErrNotRepository)
-	d, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(10, synth.Config{}))
+	d, _, _ := openPairs(t, -1, 10, synth.Config{})
 	first := mustBackup(t, d, repo, db.BackupOptions{})
 	second := mustBackup(t, d, repo, db.BackupOptions{})
 	full := folderIn(t, map[string]string{"notes.txt": "x"})
@@ -226,8 +221,7 @@ func TestRestoreRefuses(t *testing.T) {
 func TestDamagedBackups(t *testing.T) {
 	effort.Slow(t)
 	t.Parallel()
-	d, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(50, synth.Config{}))
+	d, _, _ := openPairs(t, -1, 50, synth.Config{})
 	for what, harm := range map[string]func(path string) error{
 		"missing":  os.Remove,
 		"emptied":  func(path string) error { return os.Truncate(path, 0) },
@@ -277,11 +271,8 @@ func appendTo(path, text string) error {
 func TestBackupKeepsTheReserve(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "db")
-	d := dbkit.MustOpen(t, dir, nil)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
-	must(t, d.Close())
-	d = dbkit.MustOpen(t, dir, &db.Options{ReserveBytes: 1 << 60})
+	d, _ := openNew(t, dir, nil, dbkit.PairsSchema, dbkit.Pairs(20, synth.Config{})...)
+	d, _ = reopen(t, d, dir, &db.Options{ReserveBytes: 1 << 60})
 	defer d.Close()
 	path := filepath.Join(t.TempDir(), "backups")
 	repo := need(backup.Folder(path))(t)
@@ -655,8 +646,7 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 	t.Parallel()
 	for _, cancelled := range []bool{false, true} {
 		repo, mem := newMemStore(), vfs.NewMem()
-		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-		c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+		d, c := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema)
 		items := dbkit.Pairs(100, synth.Config{})
 		putAll(t, c, items[:10])
 		first := mustBackup(t, d, repo, db.BackupOptions{})
@@ -828,9 +818,7 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 func memWorld(t *testing.T) (vfs.FS, *memStore) {
 	t.Helper()
 	repo, mem := newMemStore(), vfs.NewMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
+	d, _ := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema, dbkit.Pairs(20, synth.Config{})...)
 	mustBackup(t, d, repo, db.BackupOptions{})
 	dbkit.MustClose(t, d)
 	return mem, repo

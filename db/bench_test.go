@@ -28,8 +28,7 @@ func BenchmarkOpen(b *testing.B) {
 	codes := need(synth.Codes(synth.Uniform, 128, n, 1))(b)
 	members, _ := need2(synth.CodeQueries(synth.Uniform, 128, n, 1000, 1))(b)
 	dir := b.TempDir()
-	d := dbkit.MustOpen(b, dir, nil)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 128}))(b)
+	d, c := openNew(b, dir, nil, db.Schema{Bits: 128})
 	batch := d.NewBatch()
 	for i := range n {
 		must(b, batch.Put(c, &db.Item{Code: codes.At(i).AppendBytes(nil, 128)}))
@@ -75,9 +74,8 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkPut(b *testing.B) {
 	for _, writers := range []int{1, 16} {
 		b.Run(fmt.Sprint(writers), func(b *testing.B) {
-			d := dbkit.MustOpen(b, b.TempDir(), nil)
+			d, c := openNew(b, b.TempDir(), nil, db.Schema{Bits: 128})
 			defer dbkit.MustClose(b, d)
-			c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 128}))(b)
 			codes := need(synth.Codes(synth.Uniform, 128, 100_000, 1))(b)
 			var next atomic.Int64
 			var group sync.WaitGroup
@@ -123,8 +121,7 @@ func codesDatabase(b *testing.B, n int) (*db.DB, *db.Collection, [][]byte) {
 // written, and of many labels after each write.
 func BenchmarkStats(b *testing.B) {
 	b.Run("learned", func(b *testing.B) {
-		d, c := dbkit.OpenPairs(b)
-		putAll(b, c, dbkit.Pairs(2000, synth.Config{Classes: 10}))
+		d, c, _ := openPairs(b, -1, 2000, synth.Config{Classes: 10})
 		dbkit.MustTrain(b, c, db.TrainOptions{})
 		stats(b, d)
 	})
@@ -213,8 +210,7 @@ func BenchmarkOrder(b *testing.B) {
 			continue
 		}
 		dir := b.TempDir()
-		d := dbkit.MustOpen(b, dir, nil)
-		c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(b)
+		d, c := openNew(b, dir, nil, dbkit.PairsSchema)
 		data := synth.NewStream(synth.Config{Classes: set.classes, LabelsPerItem: set.each,
 			Dims: []int{8, 5}})
 		var queries [][]float32

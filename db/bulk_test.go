@@ -378,9 +378,8 @@ func TestBatchesThatAreNoBulkLoad(t *testing.T) {
 }
 
 func TestBadItemOfABulkLoad(t *testing.T) {
-	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	d, c := openNew(t, t.TempDir(), nil, db.Schema{Bits: 16})
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	b := d.NewBatch()
 	for _, it := range dbkit.CodeItems(2*bulkItems, 16, 1, nil) {
 		must(t, b.Put(c, it))
@@ -400,9 +399,8 @@ func TestCancelledBulkLoad(t *testing.T) {
 		}
 		return nil
 	}))
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	d, c := openNew(t, "db", &db.Options{FS: fsys}, db.Schema{Bits: 16})
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	b := d.NewBatch()
 	for _, it := range dbkit.CodeItems(bulkItems, 16, 1, nil) {
 		b.Put(c, it)
@@ -532,12 +530,9 @@ func TestFailedReadsOfABulkLoad(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewMem()
 	var broken atomic.Bool
-	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, store.IngestName) {
-			return dbkit.ErrInjected
-		}
-		return nil
-	}))
+	fsys := failing(mem, dbkit.ErrInjected, func(op errorfs.Op) bool {
+		return broken.Load() && op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, store.IngestName)
+	})
 	w := &world{t: t, fs: fsys}
 	w.d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer func() { w.d.Close() }()
@@ -688,16 +683,12 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewMem()
 	broken := false
-	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, store.IngestName) {
-			return dbkit.ErrInjected
-		}
-		return nil
-	}))
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	fsys := failing(mem, dbkit.ErrInjected, func(op errorfs.Op) bool {
+		return broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, store.IngestName)
+	})
+	d, c := openNew(t, "db", &db.Options{FS: fsys}, dbkit.PairsSchema,
+		dbkit.Pairs(learn.TableRows, synth.Config{})...)
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.Pairs(learn.TableRows, synth.Config{}))
 	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}, Rows: 100}
 	for _, space := range []db.Space{2, 4} { // numbers are not used twice
 		before := dbkit.AllItems(t, c)

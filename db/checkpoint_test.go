@@ -44,11 +44,9 @@ var checkpoints = map[string]db.CheckpointOptions{
 // its hands on; nothing is written in the background.
 func openForCheckpoints(t testing.TB, fsys vfs.FS) (*db.DB, []*db.Item) {
 	t.Helper()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, "db", &db.Options{FS: fsys}, dbkit.PairsSchema)
 	items := dbkit.Pairs(60, synth.Config{})
-	putAll(t, c, items[:50])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
+	train(t, c, items[:50], db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	must(t, d.Compact(ctx))
 	putAll(t, c, items[50:])
 	must(t, d.WaitForIndex(ctx))
@@ -359,8 +357,7 @@ func TestCheckpointRefuses(t *testing.T) {
 
 // Paths are those of the operating system, too, and a full disk of the copy does not fail the database.
 func TestCheckpointOnDisk(t *testing.T) {
-	d, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	d, c, _ := openPairs(t, -1, 60, synth.Config{})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	t.Chdir(t.TempDir())
 	for what, opt := range checkpoints {
@@ -383,8 +380,7 @@ func manyKinds(t testing.TB, opts *db.Options) *db.DB {
 			{Name: "text", Dim: synth.NUSWideText, Sparse: true}},
 	}))(t)
 	items := dbkit.Bags(t, 3, 60)
-	putAll(t, news, items)
-	dbkit.MustTrain(t, news, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 12}})
+	train(t, news, items, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 12}})
 	putAll(t, news, items[:9])
 	for i, it := range items[40:] {
 		it.Labels = []string{fmt.Sprint("new", i%2)}
@@ -598,8 +594,7 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 		vector := string(record.AppendVector(nil, model.Dense(it.Vectors["image"])))
 		secrets = append(secrets, told{name + " vector", vector[1:],
 			func(o db.CheckpointOptions) bool { return in(o) && !o.IndexOnly }})
-		putAll(t, c, items)
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
+		train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 		never := func(db.CheckpointOptions) bool { return false }
 		putAll(t, c, []*db.Item{{Key: "gone", Payload: []byte(tell(name+" deleted", 10*i+4, never))},
 			{Key: "was", Payload: []byte(tell(name+" replaced", 10*i+5, never))}})
@@ -632,10 +627,8 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 func TestExtractWhileBuilding(t *testing.T) {
 	t.Parallel()
 	fsys := vfs.NewMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	d, c := openNew(t, "db", &db.Options{FS: fsys}, dbkit.PairsSchema, dbkit.Pairs(80, synth.Config{})...)
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.Pairs(80, synth.Config{}))
 	extracted := 0
 	check := func(what string) {
 		for _, only := range []bool{false, true} {
@@ -710,9 +703,8 @@ func TestExtractOfLargeItems(t *testing.T) {
 	defer func(was uint64) { store.TableBytes = was }(store.TableBytes)
 	store.TableBytes = 4 << 20
 	dir := t.TempDir()
-	d := dbkit.MustOpen(t, filepath.Join(dir, "db"), nil)
+	d, c := openNew(t, filepath.Join(dir, "db"), nil, db.Schema{Bits: 8})
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 	want := map[string][32]byte{}
 	payload := make([]byte, store.TableBytes/2)
 	r := rand.NewChaCha8([32]byte{})
@@ -831,8 +823,8 @@ func TestIndexOnlyCollection(t *testing.T) {
 	// Others are written to, of given codes too, and what has gone can be cleared away.
 	putAll(t, dbkit.MustCollection(t, is, "codes"), []*db.Item{{Key: "x", Code: []byte{1, 2}}})
 	other := need(is.CreateCollection(ctx, "other", dbkit.PairsSchema))(t)
-	putAll(t, other, dbkit.Pairs(60, synth.Config{}))
-	dbkit.MustTrain(t, other, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
+	train(t, other, dbkit.Pairs(60, synth.Config{}),
+		db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	must(t, is.Compact(ctx))
 	dbkit.CheckSound(t, is, "dropped")
 	dbkit.MustClose(t, is)

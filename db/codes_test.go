@@ -126,8 +126,7 @@ func hamming(a, b []byte) (n int) {
 // TestEncodeAllIsEncode: an item has the same encoding in any company.
 func TestEncodeAllIsEncode(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(120, synth.Config{}))
+	_, c, _ := openPairs(t, -1, 120, synth.Config{})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
 	const n = 3*spaces.EncodeRun + 7
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{8, 5}, Missing: .3, Seed: 2})
@@ -167,8 +166,6 @@ func TestEncodeAllIsEncode(t *testing.T) {
 				t.Fatalf("item %d is %+v among others, and %+v alone", i, got, want)
 			}
 		}
-		cancelled, cancel := context.WithCancel(ctx)
-		cancel()
 		errorIs(t, encode(cancelled), context.Canceled)
 		vectors[77] = []model.Vector{{}, model.Dense([]float32{0, 0, float32(math.NaN()), 0, 0})}
 		if err := encode(ctx); !errors.Is(err, model.ErrNotFinite) || err.Error()[:8] != "item 77:" {
@@ -211,9 +208,8 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 	}{{"auto", ""}, {"sum", ""}, {"image", "image"}} {
 		t.Run(tc.fusion, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "db")
-			d := dbkit.MustOpen(t, dir, nil)
+			d, c := openNew(t, dir, nil, dbkit.PairsSchema)
 			defer func() { d.Close() }()
-			c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 			var unlabelled []*db.Item
 			for _, it := range items[200:] {
 				other := *it
@@ -295,8 +291,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 				}
 			}
 			check()
-			must(t, d.Close())
-			d = dbkit.MustOpen(t, dir, nil)
+			d, _ = reopen(t, d, dir, nil)
 			c = need(d.Collection("main"))(t)
 			check()
 		})
@@ -382,9 +377,7 @@ func TestNearFails(t *testing.T) {
 		!strings.Contains(err.Error(), "index out of range") {
 		t.Errorf("a panic: %d, %v", len(got), err)
 	}
-	cctx, cancel := context.WithCancel(ctx)
-	cancel()
-	got, err := s.Near(cctx, nil, query, all, 64)
+	got, err := s.Near(cancelled, nil, query, all, 64)
 	failIf(t, len(got) != 0 || !errors.Is(err, context.Canceled), "cancelled: %d, %v", len(got), err)
 	got, err = s.Near(ctx, nil, query, all, 64)
 	failIf(t, len(got) != len(all) || err != nil, "after that: %d of %d, %v", len(got), len(all), err)

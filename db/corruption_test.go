@@ -367,12 +367,10 @@ func survivors(t *testing.T, label string, files map[string][]byte, states map[s
 func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	dbkit.LongTest(t)
 	dir := t.TempDir()
-	d := dbkit.MustOpen(t, dir, nil)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, dir, nil, dbkit.PairsSchema)
 	other := need(d.CreateCollection(ctx, "other", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(60, synth.Config{})
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{})
+	train(t, c, items, db.TrainOptions{})
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 	want := need(c.Search(ctx, db.Query{Key: "k7"}))(t)
 	for key := range storeKeys(t, d) {
@@ -407,8 +405,7 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 	effort.Slow(t)
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "db")
-	d := dbkit.MustOpen(t, dir, nil)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, dir, nil, dbkit.PairsSchema)
 	for i, key := range []string{"whole", "damaged"} {
 		need(c.Put(ctx, &db.Item{Key: key, Payload: testfs.Noise(1<<20+i*8<<20, uint64(i))}))(t)
 	}

@@ -227,8 +227,7 @@ func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWrit
 func manyCodes(t testing.TB, n int) vfs.FS {
 	t.Helper()
 	fsys := vfs.NewMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, NoSync: true})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	d, c := openNew(t, "db", &db.Options{FS: fsys, NoSync: true}, db.Schema{Bits: 64})
 	var items []*db.Item
 	for i := range n {
 		items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)})
@@ -475,8 +474,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := vfs.NewMem()
-			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-			c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
+			d, c := openNew(t, "db", &db.Options{FS: fsys}, db.Schema{Bits: 8})
 			var items []*db.Item
 			for i := range 40 {
 				items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i % 8)}})
@@ -501,8 +499,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 			}
 			release()
 			failIf(t, met == 0, "nobody has noticed")
-			dbkit.MustClose(t, d)
-			d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+			d, _ = reopen(t, d, "db", &db.Options{FS: fsys})
 			defer dbkit.MustClose(t, d)
 			_, err := dbkit.MustCollection(t, d, "main").Put(ctx, &db.Item{Key: "new", Code: []byte{3}})
 			failIf(t, (err != nil) != tc.open || err != nil && !errors.Is(err, db.ErrCorrupt),
@@ -547,9 +544,8 @@ func damagedUses(c *db.Collection) map[string]error {
 
 // Every way to write through a snapshot is refused and changes nothing.
 func TestSnapshotsAreReadOnly(t *testing.T) {
-	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	d, live := openNew(t, t.TempDir(), nil, db.Schema{Bits: 16})
 	defer dbkit.MustClose(t, d)
-	live := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	need(live.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}))(t)
 	snap := need(d.Snapshot())(t)
 	defer snap.Close()
@@ -571,8 +567,7 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 func TestDeleteWhereRightAfterOpening(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := dbkit.MustOpen(t, dir, nil)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 32}))(t)
+	d, c := openNew(t, dir, nil, db.Schema{Bits: 32})
 	b := d.NewBatch()
 	for i := range state.LoadAtOnce + 50 {
 		it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}
@@ -582,8 +577,7 @@ func TestDeleteWhereRightAfterOpening(t *testing.T) {
 		must(t, b.Put(c, it))
 	}
 	must(t, b.Commit(ctx))
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, dir, nil)
+	d, _ = reopen(t, d, dir, nil)
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
 	gives(t, 11)(c.DeleteWhere(ctx, "label = 'rare'"))
@@ -592,9 +586,8 @@ func TestDeleteWhereRightAfterOpening(t *testing.T) {
 
 // A batch that begins with thousands of labels keeps the codes of its items.
 func TestLabelsBeforeAFewItems(t *testing.T) {
-	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	d, c := openNew(t, t.TempDir(), nil, db.Schema{Bits: 16})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	b := d.NewBatch()
 	for i := range bulkItems - 1 {
 		must(t, b.RegisterLabels(c, []string{fmt.Sprint("l", i)}))

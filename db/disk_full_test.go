@@ -204,10 +204,9 @@ func (f *noLinks) GetDiskUsage(string) (vfs.DiskUsage, error) {
 func TestCopiesAskForRoom(t *testing.T) {
 	disk := &noLinks{FS: vfs.NewMem()}
 	disk.free.Store(1 << 40)
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 100 << 20})
+	d, _ := openNew(t, "db", &db.Options{FS: disk, ReserveBytes: 100 << 20}, db.Schema{Bits: 64},
+		dbkit.CodeItems(100, 64, 1, nil)...)
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
-	putAll(t, c, dbkit.CodeItems(100, 64, 1, nil))
 	repo := newMemStore()
 	for what, make := range map[string]func() error{
 		"a checkpoint": func() error { return d.Checkpoint(ctx, "copy", db.CheckpointOptions{}) },
@@ -230,8 +229,7 @@ func TestLinksNeedNoRoom(t *testing.T) {
 	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1,
 		Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
 	opts := &db.Options{FS: disk, ReserveBytes: 1 << 20}
-	d := dbkit.MustOpen(t, "db", opts)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	d, c := openNew(t, "db", opts, db.Schema{Bits: 64})
 	items := dbkit.CodeItems(100, 64, 1, nil)
 	for i, it := range items {
 		it.Payload = dbkit.RandomCodes(1, 8*8192, uint64(i))[0]
@@ -257,20 +255,15 @@ func TestLinksNeedNoRoom(t *testing.T) {
 func TestOpenOnAFullDisk(t *testing.T) {
 	effort.Slow(t)
 	whole := vfs.NewCrashableMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
-	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))
+	d, _ := openNew(t, "db", &db.Options{FS: whole}, db.Schema{Bits: 64}, dbkit.CodeItems(10, 64, 1, nil)...)
 	left := whole.CrashClone(vfs.CrashCloneCfg{}) // what is in its log becomes tables
 	dbkit.MustClose(t, d)
 	for _, sort := range []string{".sst", ".log", "MANIFEST"} {
 		mem := vfs.NewMem()
 		need(vfs.Clone(left, mem, "db", "db"))(t)
-		fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && sortOf(op.Path) == sort {
-				return &testfs.Error{Err: syscall.ENOSPC}
-			}
-			return nil
-		}))
+		fsys := failing(mem, &testfs.Error{Err: syscall.ENOSPC}, func(op errorfs.Op) bool {
+			return op.Kind.ReadOrWrite() == errorfs.OpIsWrite && sortOf(op.Path) == sort
+		})
 		d, err := db.Open("db", &db.Options{FS: fsys})
 		if err == nil {
 			dbkit.MustClose(t, d)
@@ -417,9 +410,8 @@ func TestReserveIsKept(t *testing.T) {
 // What is to be written counts before it is, so that a load that would fill the disk does not begin.
 func TestReserveCountsWhatIsToCome(t *testing.T) {
 	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 1 << 20})
+	d, c := openNew(t, "db", &db.Options{FS: disk, ReserveBytes: 1 << 20}, dbkit.PairsSchema)
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	item := &db.Item{Key: "large", Payload: make([]byte, 1<<20)}
 	var full *db.DiskFullError
 	tell(disk, d, 1<<20+2<<20) // it would leave nothing; the spare file, of 512 KiB, is taken off
@@ -437,9 +429,7 @@ func TestOpenWithTheSpareFile(t *testing.T) {
 	t.Parallel()
 	whole := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1,
 		Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
-	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))
+	d, _ := openNew(t, "db", &db.Options{FS: whole}, db.Schema{Bits: 64}, dbkit.CodeItems(10, 64, 1, nil)...)
 	dbkit.MustClose(t, d)
 	dbkit.MustClose(t, dbkit.MustOpen(t, "db", &db.Options{FS: whole})) // it removes the old log
 	for room := int64(0); room < 40<<10; room += 500 {
@@ -453,8 +443,7 @@ func TestOpenWithTheSpareFile(t *testing.T) {
 			continue
 		}
 		gives(t, 1, room)(dbkit.MustCollection(t, d, "main").Delete(ctx, "0"))
-		dbkit.MustClose(t, d)
-		d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+		d, _ = reopen(t, d, "db", &db.Options{FS: mem})
 		dbkit.CheckSound(t, d, "without the spare file")
 		dbkit.MustClose(t, d)
 	}
@@ -477,10 +466,8 @@ func TestTablesThatFindNoRoom(t *testing.T) {
 }
 
 func testNoTables(t *testing.T, disk *noTables) {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk})
+	d, c := openNew(t, "db", &db.Options{FS: disk}, dbkit.PairsSchema, dbkit.Pairs(20, synth.Config{})...)
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
 	disk.full.Store(true)
 	errorIs(t, d.Compact(ctx), db.ErrDiskFull)
 	var full *db.DiskFullError

@@ -284,8 +284,7 @@ func TestEventsOfTrouble(t *testing.T) {
 	t.Run("failed", func(t *testing.T) {
 		var h heard
 		fsys, broken := breakable()
-		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, EventListener: h.listen})
-		c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
+		d, c := openNew(t, "db", &db.Options{FS: fsys, EventListener: h.listen}, db.Schema{Bits: 8})
 		broken.Store(true)
 		for range 2 {
 			errorIs(t, errOf(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}})), db.ErrFailed)
@@ -367,8 +366,7 @@ func TestEventsInTheBackground(t *testing.T) {
 		}})
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(80, synth.Config{})
-	putAll(t, c, items[:60])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
+	train(t, c, items[:60], db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	putAll(t, c, items[60:])
 	select {
 	case e := <-done:
@@ -442,9 +440,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 	h := &heard{}
 	fsys := vfs.NewMem()
 	opts := &db.Options{FS: fsys, EventListener: h.listen}
-	d := dbkit.MustOpen(t, "db", opts)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.Pairs(500, synth.Config{}))
+	d, c := openNew(t, "db", opts, dbkit.PairsSchema, dbkit.Pairs(500, synth.Config{})...)
 	training := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}
 	dbkit.MustTrain(t, c, training)
 	interrupted := func(f func(ctx context.Context, stop func()) error) {
@@ -604,8 +600,7 @@ func TestActivity(t *testing.T) {
 
 // What goes on is told as long as it does.
 func TestRunningOperations(t *testing.T) {
-	d, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	d, c, _ := openPairs(t, -1, 60, synth.Config{})
 	var during []event.RunningOperation
 	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}
 	opt.Progress = func(phase string, done, total int64) {
@@ -647,10 +642,8 @@ func TestStatsReadNoDisk(t *testing.T) {
 		}
 		return nil
 	}))
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	d, c := openNew(t, "db", &db.Options{FS: fsys}, dbkit.PairsSchema, dbkit.Pairs(60, synth.Config{})...)
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	must(t, db.State(d).Engine.FlushAll(ctx))
 	dbkit.MustStats(t, d)
@@ -704,14 +697,13 @@ func (e *endOfSpan) End(err error, attrs ...slog.Attr) {
 // Each call has one span, which ends with it.
 func TestTracer(t *testing.T) {
 	var s spans
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), Tracer: &s})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem(), Tracer: &s}, db.Schema{Bits: 8})
 	need(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}))(t)
 	q := db.Query{Code: []byte{1}, Plan: db.PlanScan}
 	need(c.Search(context.WithValue(ctx, spanKey{}, "request"), q))(t)
 	_, err := c.Search(ctx, db.Query{Code: []byte{1, 2}})
 	stopIf(t, err == nil, "found")
-	runs := must1[*db.Runs](t)(c.SearchRadius(ctx, q, 1))
+	runs := need(c.SearchRadius(ctx, q, 1))(t)
 	stopIf(t, runs.Close() != nil, "the runs do not close")
 	need(c.SearchAll(ctx, []db.Query{q, q}))(t)
 	must(t, d.Compact(ctx))
@@ -783,8 +775,7 @@ func TestQueryDistances(t *testing.T) {
 			delete(it.Vectors, "image")
 		}
 	}
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 30}})
+	train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 30}})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 30}})
 	s := statsOf(t, c)
 	failIf(t, s.QueryDistances != nil, "before any search: %+v", s.QueryDistances)
@@ -843,8 +834,7 @@ func TestQueryDistances(t *testing.T) {
 	}
 	must(t, c.Activate(ctx, 2))
 	check("in space 2 again")
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
+	d, _ = reopen(t, d, db.State(d).Engine.Dir, nil)
 	defer d.Close()
 	s = statsOf(t, dbkit.MustCollection(t, d, "main"))
 	failIf(t, s.QueryDistances != nil, "reopened: %+v", s.QueryDistances)

@@ -55,9 +55,7 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 			continue
 		}
 		if i%400 == 0 {
-			dbkit.MustClose(t, d)
-			d = dbkit.MustOpen(t, "db", opts)
-			c = dbkit.MustCollection(t, d, "main")
+			d, c = reopen(t, d, "db", opts)
 		}
 		for text, match := range map[string]func(*db.Item) bool{
 			"label = 'a'":    func(it *db.Item) bool { return it.Labels[0] == "a" },
@@ -159,8 +157,7 @@ var timesSchema = db.Schema{Bits: 8, Fields: []db.Field{{"at", db.Time, true}, {
 // Times and their texts come back in UTC and in whole microseconds, also after the database was closed.
 func TestTimes(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
-	d := dbkit.MustOpen(t, "db", opts)
-	c := need(d.CreateCollection(ctx, "main", timesSchema))(t)
+	d, c := openNew(t, "db", opts, timesSchema)
 	utc := func(year, month, day, hour, min, sec, micros int) time.Time {
 		return time.Date(year, time.Month(month), day, hour, min, sec, micros*1000, time.UTC)
 	}
@@ -181,8 +178,7 @@ func TestTimes(t *testing.T) {
 		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1},
 			Fields: map[string]any{"at": g.value, "seen": g.value}}))(t)
 	}
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", opts)
+	d, _ = reopen(t, d, "db", opts)
 	defer func() { dbkit.MustClose(t, d) }()
 	c = dbkit.MustCollection(t, d, "main")
 	for i, g := range given {
@@ -216,9 +212,8 @@ func TestTimes(t *testing.T) {
 
 // What is no time is refused with the name of the field, and nothing is stored.
 func TestTimesRefused(t *testing.T) {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, timesSchema)
 	defer func() { dbkit.MustClose(t, d) }()
-	c := need(d.CreateCollection(ctx, "main", timesSchema))(t)
 	for _, given := range []any{
 		nil, 2024, 1.5, true, "", "soon", "01.05.2024", "2024-02-30", strings.Repeat("2024", 10_000),
 		"10000-01-01",
@@ -236,18 +231,15 @@ func TestTimesRefused(t *testing.T) {
 // A stored time that no field can have is damage, which reading and verifying find.
 func TestTimesDamaged(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
-	d := dbkit.MustOpen(t, "db", opts)
+	d, c := openNew(t, "db", opts, timesSchema)
 	defer func() { dbkit.MustClose(t, d) }()
-	c := need(d.CreateCollection(ctx, "main", timesSchema))(t)
 	need(c.Put(ctx, &db.Item{Key: "k", Code: []byte{1}, Fields: map[string]any{"seen": "2024"}}))(t)
 	failIf(t, codec.LeastTime != codec.Time(instant.Least) || codec.MostTime != codec.Time(instant.Most),
 		"records and fields have different limits")
 	b := need((&codec.ItemRecord{Fields: []codec.Field{{ID: 1, Value: codec.Time(math.MaxInt64)}}}).Append(
 		nil))(t)
 	keyValue{codec.NumberKey(codec.KindItem, 1, 0), b}.put(t, d)
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", opts)
-	c = dbkit.MustCollection(t, d, "main")
+	d, c = reopen(t, d, "db", opts)
 	if it, err := c.Get(ctx, "k"); !errors.Is(err, db.ErrCorrupt) {
 		t.Error(it, err)
 	}
@@ -512,8 +504,7 @@ func TestAlterIndexesFields(t *testing.T) {
 		AddFields: []db.Field{{"more", db.Int, true}}})
 	checkIndexed(t, c, "s", "x", "n", "b", "at", "more")
 	mustAlter(t, c, db.Alteration{IndexFields: []string{"b"}})
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", opts)
+	d, _ = reopen(t, d, "db", opts)
 	defer func() { dbkit.MustClose(t, d) }()
 	c = dbkit.MustCollection(t, d, "main")
 	checkIndexed(t, c, "s", "x", "n", "b", "at", "more")
@@ -624,9 +615,7 @@ func TestAlterRefusesIndexes(t *testing.T) {
 		`unknown field "z"`)
 	errorIs(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"n"}, AddFields: unindexed[:1]}),
 		db.ErrExists)
-	cctx, cancel := context.WithCancel(ctx)
-	cancel()
-	errorIs(t, c.Alter(cctx, db.Alteration{IndexFields: []string{"n"}}), context.Canceled)
+	errorIs(t, c.Alter(cancelled, db.Alteration{IndexFields: []string{"n"}}), context.Canceled)
 	checkIndexed(t, c)
 	prefix := codec.CollectionKey(codec.KindFieldRows, db.Inside(c).ID)
 	fine(t, record.ForEach(db.State(d).Engine.DB, prefix,

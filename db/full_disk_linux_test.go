@@ -44,8 +44,7 @@ func TestLastBlockOfADisk(t *testing.T) {
 			}
 			for range 2 { // the second opening removes the old logs and tables
 				must(t, d.Compact(ctx))
-				dbkit.MustClose(t, d)
-				d = dbkit.MustOpen(t, dir, nil)
+				d, _ = reopen(t, d, dir, nil)
 			}
 			dbkit.MustClose(t, d)
 			testfs.FillDisk(t, disk, 0)
@@ -71,8 +70,7 @@ func TestLastBlockOfADisk(t *testing.T) {
 			fine(t, put())
 			info, err = os.Stat(spare)
 			failIf(t, err != nil || info.Size() != 1<<20, "with room again: %v, %v", info, err)
-			dbkit.MustClose(t, d)
-			d = dbkit.MustOpen(t, dir, nil)
+			d, _ = reopen(t, d, dir, nil)
 			defer dbkit.MustClose(t, d)
 			dbkit.CheckSound(t, d, what)
 			n := dbkit.MustStats(t, d).Items

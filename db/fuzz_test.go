@@ -271,14 +271,12 @@ func totalAlloc() uint64 {
 
 // smallOfAllKinds makes a database that has nearly every kind of record, few of each.
 func smallOfAllKinds(t testing.TB, mem *vfs.MemFS) *db.DB {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema)
 	items := dbkit.ViewItems(36, 1)
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i % 5, "title": "x"}
 	}
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	train(t, c, items, dbkit.TinyTraining(1))
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
 	putAll(t, c, items[3:9])
 	need(c.Delete(ctx, "k7"))(t)

@@ -282,8 +282,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 		},
 	})
 	items := goldenItems(100)
-	putAll(t, shared, items[:60])
-	dbkit.MustTrain(t, shared, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 12, Seed: 1}})
+	train(t, shared, items[:60], db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 12, Seed: 1}})
 	goldenPut(t, shared, items[55:70])
 	need(shared.Update(ctx, db.UpdateOptions{}))(t)
 	dbkit.MustTrain(t, shared, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 12, Seed: 2},
@@ -393,8 +392,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	must(t, d.Compact(ctx))
 
 	// And now what stays in the log.
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
+	d, _ = reopen(t, d, "golden", &db.Options{FS: mem})
 	shared, aims, codes = dbkit.MustCollection(t, d, "shared"), dbkit.MustCollection(t, d, "aims"),
 		dbkit.MustCollection(t, d, "codes")
 	goldenPut(t, shared, items[85:])

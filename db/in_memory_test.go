@@ -395,8 +395,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 		c, err := d.Collection("main")
 		if err != nil {
 			c = need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-			putAll(t, c, items)
-			dbkit.MustTrain(t, c, opt)
+			train(t, c, items, opt)
 		}
 		must(t, d.WaitForIndex(ctx))
 		return d, c
@@ -441,9 +440,8 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 func TestCacheBesideMemtables(t *testing.T) {
 	effort.Slow(t)
 	t.Parallel()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), NoSync: true})
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem(), NoSync: true}, numbersSchema)
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", numbersSchema))(t)
 	for i := range 90 { // MiB: memtables double from 256 KiB to 32 MiB
 		it := numbered(i)
 		it.Payload = make([]byte, 1<<20)
@@ -469,8 +467,7 @@ func TestCacheBesideMemtables(t *testing.T) {
 func TestKeysStayWithinTheirBudget(t *testing.T) {
 	dbkit.LongTest(t)
 	for _, budget := range []int64{1, 4000, 20_000, 1 << 20} {
-		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), KeyCacheBytes: budget})
-		c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
+		d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem(), KeyCacheBytes: budget}, db.Schema{Bits: 16})
 		key := func(i int) string { return fmt.Sprint(strings.Repeat("long ", i%7), i) }
 		var items []*db.Item
 		for i := range 3000 {
@@ -568,8 +565,7 @@ func TestShareCaches(t *testing.T) {
 func TestCompactGivesSpaceBack(t *testing.T) {
 	dbkit.LongTest(t)
 	opts := &db.Options{FS: vfs.NewMem()}
-	d := dbkit.MustOpen(t, "db", opts)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	d, c := openNew(t, "db", opts, db.Schema{Bits: 64})
 	const n = 6000
 	b := d.NewBatch()
 	for i := range n {
@@ -620,9 +616,7 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 			}
 		}
 		if round == 0 {
-			dbkit.MustClose(t, d)
-			d = dbkit.MustOpen(t, "db", opts)
-			c = dbkit.MustCollection(t, d, "main")
+			d, c = reopen(t, d, "db", opts)
 		}
 	}
 	dbkit.MustClose(t, d)
@@ -631,8 +625,7 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 // Events tell how far Compact is: bytes of tables from none to all of them.
 func TestProgressOfCompact(t *testing.T) {
 	h := &heard{}
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: h.listen})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: h.listen}, db.Schema{Bits: 64})
 	for i := range 100 {
 		need(c.Put(ctx, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)}))(t)
 	}

@@ -111,14 +111,10 @@ func TestFailedReadFailsAlone(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewMem()
 	var broken atomic.Bool
-	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && op.Kind == errorfs.OpFileReadAt {
-			return dbkit.ErrInjected
-		}
-		return nil
-	}))
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	fsys := failing(mem, dbkit.ErrInjected, func(op errorfs.Op) bool {
+		return broken.Load() && op.Kind == errorfs.OpFileReadAt
+	})
+	d, c := openNew(t, "db", &db.Options{FS: fsys}, dbkit.PairsSchema)
 	items := dbkit.Pairs(300, synth.Config{})
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i}
@@ -153,8 +149,7 @@ func TestFailedReadFailsAlone(t *testing.T) {
 
 // One damaged item is an error for who touches it, not for the database.
 func TestDamagedItemFailsAlone(t *testing.T) {
-	d, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(3, synth.Config{}))
+	d, c, _ := openPairs(t, -1, 3, synth.Config{})
 	for it := range storeKeys(t, d) {
 		if it[0] == 0x11 && it[8] == 1 { // the item record of row 1
 			must(t, db.State(d).Engine.DB.Set(it, []byte("damage"), nil))
@@ -188,8 +183,7 @@ func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 			return db.State(db.Of(c)).Committer.Do(ctx, 0, func(*state.Tx) error { panic("mine") })
 		},
 	} {
-		d, c := dbkit.OpenPairs(t)
-		putAll(t, c, dbkit.Pairs(3, synth.Config{}))
+		d, c, _ := openPairs(t, -1, 3, synth.Config{})
 		err := broken(c)
 		failIf(t, !errors.Is(err, db.ErrFailed), "%s: %v", what, err)
 		_, err = c.Put(ctx, &db.Item{Key: "late"})
@@ -216,12 +210,9 @@ func storeKeys(t *testing.T, d *db.DB) func(yield func([]byte) bool) {
 // breakable is a disk of which all changes fail while it is broken.
 func breakable() (fsys vfs.FS, broken *atomic.Bool) {
 	broken = new(atomic.Bool)
-	return errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			return errors.New("the disk is gone")
-		}
-		return nil
-	})), broken
+	return failing(vfs.NewMem(), errors.New("the disk is gone"), func(op errorfs.Op) bool {
+		return broken.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite
+	}), broken
 }
 
 // A database that has failed answers reads from the last state that was acknowledged,
@@ -295,7 +286,8 @@ func TestFailedDatabase(t *testing.T) {
 		return out
 	}
 	late := need(d.Snapshot())(t)
-	for _, c := range []*db.Collection{c, need(early.Collection("main"))(t), need(late.Collection("main"))(t)} {
+	for _, c := range []*db.Collection{c, need(early.Collection("main"))(t),
+		need(late.Collection("main"))(t)} {
 		errorsAre(t, nil, reads(c))
 	}
 	res, err := runs.First(ctx, 50)
@@ -323,8 +315,7 @@ func TestFailureDuringLongWork(t *testing.T) {
 	for _, phase := range []string{"scan", "statistics", "encode"} {
 		t.Run(phase, func(t *testing.T) {
 			fsys, broken := breakable()
-			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-			c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+			d, c := openNew(t, "db", &db.Options{FS: fsys}, dbkit.PairsSchema)
 			items := dbkit.Pairs(60, synth.Config{})
 			putAll(t, c, items)
 			met := false

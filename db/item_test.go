@@ -195,25 +195,24 @@ func TestPlaceholders(t *testing.T) {
 	place := &db.Item{Key: "place"}
 	must(t, c.PutIf(ctx, place, nil))
 	errorIs(t, c.PutIf(ctx, place, nil), db.ErrConflict)
-	vectors := must1[*db.Item](t)(c.Get(ctx, "item 3")).Vectors
+	vectors := need(c.Get(ctx, "item 3"))(t).Vectors
 	found := func() bool {
 		t.Helper()
-		r := must1[*db.Result](t)(c.Search(ctx, db.Query{From: "text", To: "image", Vector: vectors["text"],
-			K: 1 << 20}))
+		r := need(c.Search(ctx, db.Query{From: "text", To: "image", Vector: vectors["text"], K: 1 << 20}))(t)
 		return slices.ContainsFunc(r.Hits, func(h db.Hit) bool { return h.Key == "place" })
 	}
 	var exported []string
 	for key := range every(t, c.Keys(ctx, "place")) {
 		it, err := c.Get(ctx, key)
 		var again db.Item
-		stopIf(t, err != nil || json.Unmarshal(must1[[]byte](t)(json.Marshal(it)), &again) != nil, "%v", err)
-		exported = append(exported, must1[string](t)(c.Put(ctx, &again)))
+		stopIf(t, err != nil || json.Unmarshal(need(json.Marshal(it))(t), &again) != nil, "%v", err)
+		exported = append(exported, need(c.Put(ctx, &again))(t))
 	}
-	n := must1[int](t)(c.Count(t.Context(), ""))
+	n := need(c.Count(t.Context(), ""))(t)
 	failIf(t, !slices.Equal(exported, []string{"place"}) || found(), "exported: %q, found by a search: %t",
 		exported, found())
 	need(c.Merge(ctx, &db.Item{Key: "place", Vectors: vectors}))(t)
-	if after := must1[int](t)(c.Count(t.Context(), "")); !found() || after != n {
+	if after := need(c.Count(t.Context(), ""))(t); !found() || after != n {
 		t.Errorf("after its vectors have come: found %t, %d items, %d before", found(), after, n)
 	}
 }
@@ -316,9 +315,8 @@ func TestBatchEndsAtTheLimit(t *testing.T) {
 }
 
 func TestLimitsOfBatches(t *testing.T) {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, db.Schema{Bits: 8})
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 	for _, items := range []int{3, bulkItems} {
 		b := d.NewBatch()
 		for range items {
@@ -421,9 +419,8 @@ func full(key string) *db.Item {
 
 // An item is stored where what is there is what was read, in any of its parts.
 func TestPutIf(t *testing.T) {
-	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	d, c := openNew(t, t.TempDir(), nil, countSchema)
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", countSchema))(t)
 	expect := func(what string, err, want error) {
 		t.Helper()
 		failIf(t, !errors.Is(err, want) || (want == nil) != (err == nil), "%s: %v, want %v", what, err, want)
@@ -485,9 +482,8 @@ func TestPutIf(t *testing.T) {
 }
 
 func TestPutIfOfCodes(t *testing.T) {
-	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	d, c := openNew(t, t.TempDir(), nil, db.Schema{Bits: 16})
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	a, b := &db.Item{Key: "k", Code: []byte{1, 2}}, &db.Item{Key: "k", Code: []byte{1, 3}}
 	must(t, errors.Join(c.PutIf(ctx, a, nil), c.PutIf(ctx, b, a)))
 	errorIs(t, c.PutIf(ctx, a, a), db.ErrConflict)
@@ -564,9 +560,7 @@ func TestConditionsKeepSums(t *testing.T) {
 // In a trained collection the codes do not count: they are not the user's.
 func TestPutIfAfterTraining(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(40, synth.Config{})
-	putAll(t, c, items)
+	_, c, items := openPairs(t, -1, 40, synth.Config{})
 	old := need(c.Get(ctx, "k7"))(t)
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 	trained, err := c.Get(ctx, "k7")

@@ -34,15 +34,15 @@ func TestResultsAreJSON(t *testing.T) {
 	ctx := t.Context()
 	d, c := filterable(t)
 	var results []any
-	words := must1[*db.Item](t)(c.Get(ctx, "item 3")).Vectors["text"]
+	words := need(c.Get(ctx, "item 3"))(t).Vectors["text"]
 	code, _ := need2(c.EncodeQuery(ctx, db.Query{From: "text", Vector: words}))(t)
 	for _, q := range []db.Query{{From: "text", To: "image", Vector: words, K: 3}, {Code: code},
 		{Code: code, K: 1 << 20}, {Key: "item 1"},
 		{Code: code, Where: "label = 'nobody'"}, {From: "text", Vector: words, Rerank: db.RerankAsymmetric}} {
-		results = append(results, must1[*db.Result](t)(c.Search(ctx, q)))
+		results = append(results, need(c.Search(ctx, q))(t))
 		explain, found := need2(c.Explain(ctx, q, 4))(t)
 		results = append(results, explain, found)
-		runs := must1[*db.Runs](t)(c.SearchRadius(ctx, q, 8))
+		runs := need(c.SearchRadius(ctx, q, 8))(t)
 		for run, err := range runs.All(ctx) {
 			results = append(results, run, err)
 		}
@@ -56,25 +56,21 @@ func TestResultsAreJSON(t *testing.T) {
 		break
 	}
 	e := db.Evaluation{Queries: map[string][][]float32{"text": {words}}, Labels: [][]string{{"it's"}}}
-	results = append(results, must1[[]report.Retrieval](t)(c.Evaluate(ctx, e)))
+	results = append(results, need(c.Evaluate(ctx, e))(t))
 	e.Labels = [][]string{{"nobody has it"}} // a query to which nothing is relevant
-	results = append(results, must1[[]report.Retrieval](t)(c.Evaluate(ctx, e)))
+	results = append(results, need(c.Evaluate(ctx, e))(t))
 	opt := db.TrainOptions{Activate: true}
 	opt.Bits, opt.Anchors = 16, 20
-	results = append(results, must1[*report.Training](t)(c.Train(ctx, opt)),
-		must1[*report.Reindexing](t)(c.Reindex(ctx, db.ReindexOptions{})))
+	results = append(results, need(c.Train(ctx, opt))(t), need(c.Reindex(ctx, db.ReindexOptions{}))(t))
 	need(c.Put(ctx, &db.Item{Key: "new", Labels: []string{"it's"},
 		Vectors: map[string][]float32{"text": words}}))(t)
-	results = append(results, must1[*report.Update](t)(c.Update(ctx, db.UpdateOptions{})),
-		must1[[]report.SpaceInfo](t)(c.Spaces(ctx)))
-	store := must1[backup.Store](t)(backup.Folder(t.TempDir()))
-	results = append(results, must1[*backup.Manifest](t)(d.Backup(ctx, store, db.BackupOptions{})),
-		must1[[]*backup.Manifest](t)(backup.List(ctx, store)),
-		must1[*backup.Verification](t)(backup.Verify(ctx, store, backup.VerifyOptions{}, nil)),
-		must1[*backup.Pruning](t)(backup.Prune(ctx, store, backup.PruneOptions{Keep: 1})))
-	results = append(results, must1[*db.Stats](t)(d.Stats()), must1[*db.CollectionStats](t)(c.Stats()),
-		must1[db.Schema](t)(c.Schema()), must1[*report.Verification](t)(d.Verify(ctx, db.VerifyOptions{},
-			nil)), d.Recovery(), report.Loss{}, report.Finding{}, report.Repairing{})
+	results = append(results, need(c.Update(ctx, db.UpdateOptions{}))(t), need(c.Spaces(ctx))(t))
+	store := need(backup.Folder(t.TempDir()))(t)
+	results = append(results, need(d.Backup(ctx, store, db.BackupOptions{}))(t),
+		need(backup.List(ctx, store))(t), need(backup.Verify(ctx, store, backup.VerifyOptions{}, nil))(t),
+		need(backup.Prune(ctx, store, backup.PruneOptions{Keep: 1}))(t))
+	results = append(results, need(d.Stats())(t), need(c.Stats())(t), need(c.Schema())(t), need(d.Verify(ctx,
+		db.VerifyOptions{}, nil))(t), d.Recovery(), report.Loss{}, report.Finding{}, report.Repairing{})
 	for it, err := range c.Items(ctx, "") {
 		results = append(results, it, err)
 	}
@@ -179,15 +175,15 @@ func TestItemsAreMovedByJSON(t *testing.T) {
 	d := dbtest.Open(t, "", nil)
 	set := dbtest.Pairs{Modalities: []db.Modality{{Name: "image", Dim: 4},
 		{Name: "text", Dim: 9, Sparse: true}}, Unlabelled: .3}
-	from := must1[*db.Collection](t)(d.CreateCollection(t.Context(), "from", set.Schema()))
-	to := must1[*db.Collection](t)(d.CreateCollection(t.Context(), "to", set.Schema()))
+	from := need(d.CreateCollection(t.Context(), "from", set.Schema()))(t)
+	to := need(d.CreateCollection(t.Context(), "to", set.Schema()))(t)
 	must(t, dbtest.Load(t.Context(), d, from, set.Items(0, 50)))
 	for it, err := range from.Items(t.Context(), "") {
-		b := must1[[]byte](t)(json.Marshal(it))
+		b := need(json.Marshal(it))(t)
 		var read db.Item
 		stopIf(t, err != nil || json.Unmarshal(b, &read) != nil, "%s: %v", b, err)
 		must(t, errOf(to.Put(t.Context(), &read)), b)
-		stored := must1[*db.Item](t)(to.Get(t.Context(), it.Key))
+		stored := need(to.Get(t.Context(), it.Key))(t)
 		d := cmp.Diff(it, stored, cmpopts.EquateEmpty())
 		failIf(t, d != "", "%s: %s", b, d)
 	}

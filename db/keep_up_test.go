@@ -26,8 +26,7 @@ import (
 func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 	t.Parallel()
 	disk := &everySecondTable{FS: vfs.NewMem()}
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	d, c := openNew(t, "db", &db.Options{FS: disk}, db.Schema{Bits: 64})
 	large := func(i int) error {
 		return errOf(c.Put(ctx, &db.Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8),
 			Payload: testfs.Noise(1<<20, uint64(i))}))
@@ -88,8 +87,7 @@ func (f *everySecondTable) Create(name string, c vfs.DiskWriteCategory) (vfs.Fil
 func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	d, c := openNew(t, "db", &db.Options{FS: fs}, db.Schema{Bits: 64})
 	put := func(key int) error {
 		return errOf(c.Put(ctx, &db.Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key),
 			byte(key >> 8), 1, 2, 3, 4, 5, 6}, Payload: testfs.Noise(100, uint64(key))}))

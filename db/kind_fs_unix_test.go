@@ -28,9 +28,7 @@ import (
 func TestPipesInPlaceOfFiles(t *testing.T) {
 	root := t.TempDir()
 	from := filepath.Join(root, "from")
-	d := dbkit.MustOpen(t, from, nil)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
-	putAll(t, c, dbkit.CodeItems(5, 64, 1, nil))
+	d, _ := openNew(t, from, nil, db.Schema{Bits: 64}, dbkit.CodeItems(5, 64, 1, nil)...)
 	dbkit.MustClose(t, d)
 
 	verbs := map[string]func(dir string) error{
@@ -224,8 +222,7 @@ func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
 	putAll(t, c, items[:1])
 	n = checkDisk(t, d, dir, "with a link to itself")
 	failIf(t, n > 8<<20, "a folder that links to itself takes %d bytes", n)
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, dir, nil)
+	d, _ = reopen(t, d, dir, nil)
 	n = checkDisk(t, d, dir, "opened again")
 	failIf(t, n > 4<<20, "opened again it takes %d bytes", n)
 }

@@ -11,11 +11,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/cells"
 	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 )
@@ -198,4 +202,69 @@ func TestMain(m *testing.M) {
 		left = append(slices.Clone(left), leftWhereGivenUp)
 	}
 	goleak.VerifyTestMain(m, left...)
+}
+
+// cancelled is a context that has ended.
+var cancelled = func() context.Context {
+	c, cancel := context.WithCancel(ctx)
+	cancel()
+	return c
+}()
+
+// openNew opens a database and creates a collection main of some items.
+func openNew(t testing.TB, dir string, opts *db.Options, s db.Schema, items ...*db.Item) (*db.DB,
+	*db.Collection) {
+	t.Helper()
+	d := dbkit.MustOpen(t, dir, opts)
+	c := need(d.CreateCollection(ctx, "main", s))(t)
+	if len(items) > 0 {
+		putAll(t, c, items)
+	}
+	return d, c
+}
+
+// openPairs opens a database of pairs, and puts the first of n into it: all where that is negative.
+func openPairs(t testing.TB, put, n int, cfg synth.Config) (*db.DB, *db.Collection, []*db.Item) {
+	t.Helper()
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(n, cfg)
+	if put < 0 {
+		put = n
+	}
+	putAll(t, c, items[:put])
+	return d, c, items
+}
+
+// reopen closes a database and opens it again. It returns the collection main, if there is one.
+func reopen(t testing.TB, d *db.DB, dir string, opts *db.Options) (*db.DB, *db.Collection) {
+	t.Helper()
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, dir, opts)
+	c, err := d.Collection("main")
+	stopIf(t, err != nil && !errors.Is(err, db.ErrNotFound), "%v", err)
+	return d, c
+}
+
+// train puts items into a collection and trains it.
+func train(t testing.TB, c *db.Collection, items []*db.Item, opt db.TrainOptions) *report.Training {
+	t.Helper()
+	putAll(t, c, items)
+	return dbkit.MustTrain(t, c, opt)
+}
+
+// unlabel takes the labels of items away.
+func unlabel(items []*db.Item) {
+	for _, it := range items {
+		it.Labels = nil
+	}
+}
+
+// failing is a file system whose operations fail where fails says so.
+func failing(fsys vfs.FS, err error, fails func(op errorfs.Op) bool) vfs.FS {
+	return errorfs.Wrap(fsys, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if fails(op) {
+			return err
+		}
+		return nil
+	}))
 }

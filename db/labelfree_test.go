@@ -133,8 +133,7 @@ func mustGet(t testing.TB, c *db.Collection, key string) *db.Item {
 func TestLabelFreeSpaces(t *testing.T) {
 	dbkit.LongTest(t)
 	fs := vfs.NewMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, UpdateItems: 1})
-	c := need(d.CreateCollection(ctx, "main", embeddedSchema))(t)
+	d, c := openNew(t, "db", &db.Options{FS: fs, UpdateItems: 1}, embeddedSchema)
 	items := embeddedItems(0, 400, 32, 1)
 	dbkit.PutAll(t, d, c, items[:300])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 40}})
@@ -177,9 +176,7 @@ func TestLabelFreeSpaces(t *testing.T) {
 	need(c.Rollback(ctx))(t)
 	must(t, c.DropSpace(ctx, 1))
 	dbkit.CheckSound(t, d, "after writes")
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-	c = dbkit.MustCollection(t, d, "main")
+	d, c = reopen(t, d, "db", &db.Options{FS: fs})
 	check("opened again", c)
 	codes := map[string][]byte{}
 	for _, it := range dbkit.AllItems(t, c) {
@@ -393,9 +390,7 @@ func checkCodesOf(t *testing.T, c *db.Collection, items []*db.Item, space db.Spa
 // come with copies. Without the last one older versions can read the database again.
 func TestEncoders(t *testing.T) {
 	fs := vfs.NewMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.Pairs(40, synth.Config{}))
+	d, c := openNew(t, "db", &db.Options{FS: fs}, dbkit.PairsSchema, dbkit.Pairs(40, synth.Config{})...)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	given := []db.Encoder{
 		{"text", db.InputText, []string{"python3", "a b.py", ""}},
@@ -429,8 +424,7 @@ func TestEncoders(t *testing.T) {
 	dbkit.CheckSound(t, copied, "copy with others")
 	dbkit.MustClose(t, copied)
 
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	d, _ = reopen(t, d, "db", &db.Options{FS: fs})
 	same("opened again", d, want)
 	c = dbkit.MustCollection(t, d, "main")
 	must(t, c.Alter(ctx, db.Alteration{Encoders: []db.Encoder{}}))
@@ -441,9 +435,8 @@ func TestEncoders(t *testing.T) {
 
 // What cannot be an encoder is refused, and nothing is changed.
 func TestEncodersThatCannotBe(t *testing.T) {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, dbkit.PairsSchema)
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	one := db.Encoder{"text", db.InputText, []string{"encode"}}
 	must(t, c.Alter(ctx, db.Alteration{Encoders: []db.Encoder{one}}))

@@ -103,9 +103,7 @@ func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 // The marker is small and can get lost. What is in the store must not go with it.
 func TestLostMarkerIsWrittenAgain(t *testing.T) {
 	dir := t.TempDir()
-	d := dbkit.MustOpen(t, dir, nil)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
+	d, _ := openNew(t, dir, nil, dbkit.PairsSchema, dbkit.Pairs(20, synth.Config{})...)
 	dbkit.MustClose(t, d)
 	must(t, os.Remove(filepath.Join(dir, store.MarkerName)))
 	for _, exist := range []bool{true, false} {
@@ -177,8 +175,7 @@ func TestOtherProcess(t *testing.T) {
 }
 
 func TestClosedDatabase(t *testing.T) {
-	d, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(3, synth.Config{}))
+	d, c, _ := openPairs(t, -1, 3, synth.Config{})
 	dbkit.MustClose(t, d)
 	var items error
 	for _, err := range c.Items(ctx, "") {
@@ -208,17 +205,12 @@ func TestClosedDatabase(t *testing.T) {
 func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
 	mem := vfs.NewMem()
 	var broken atomic.Bool
-	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			return errors.New("the disk is gone")
-		}
-		return nil
-	}))
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	fsys := failing(mem, errors.New("the disk is gone"), func(op errorfs.Op) bool {
+		return broken.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite
+	})
+	d, c := openNew(t, "db", &db.Options{FS: fsys}, dbkit.PairsSchema)
 	items := dbkit.Pairs(20, synth.Config{})
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{})
+	train(t, c, items, db.TrainOptions{})
 	broken.Store(true)
 	for range 2 {
 		errorIs(t, errOf(c.Put(ctx, &db.Item{Key: "late"})), db.ErrFailed)
@@ -367,9 +359,7 @@ func TestUUIDOfANewDatabase(t *testing.T) {
 func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 	effort.Slow(t)
 	mem := vfs.NewCrashableMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.ViewItems(40, 1))
+	d, c := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema, dbkit.ViewItems(40, 1)...)
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	must(t, d.Compact(ctx))
 	putAll(t, c, dbkit.ViewItems(60, 2))
@@ -401,12 +391,9 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 			mem := vfs.NewMem()
 			need(vfs.Clone(left, mem, "db", "db"))(t)
 			files := newOpenFiles(mem)
-			fsys := errorfs.Wrap(files, errorfs.InjectorFunc(func(op errorfs.Op) error {
-				if on.Load() && broken(op) {
-					return dbkit.ErrInjected
-				}
-				return nil
-			}))
+			fsys := failing(files, dbkit.ErrInjected, func(op errorfs.Op) bool {
+				return on.Load() && broken(op)
+			})
 			watched(what, func() {
 				d, err := db.Open("db", &db.Options{FS: fsys})
 				if err == nil {

@@ -33,8 +33,7 @@ func openTrained(t *testing.T) (d *db.DB, c *db.Collection, dir string) {
 	d = dbkit.MustOpen(t, dir, nil)
 	t.Cleanup(func() { _ = d.Close() })
 	c = need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, dbkit.Pairs(300, synth.Config{Classes: 4, Seed: 1}))
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	train(t, c, dbkit.Pairs(300, synth.Config{Classes: 4, Seed: 1}), dbkit.TinyTraining(1))
 	return d, c, dir
 }
 
@@ -244,8 +243,7 @@ func TestPanicOfAProgress(t *testing.T) {
 // What a method is given may be nothing, of a database that is open and of one that is closed.
 // It does not panic.
 func TestMethodsThatAreGivenNothing(t *testing.T) {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, dbkit.PairsSchema)
 	for _, closed := range []bool{false, true} {
 		for _, make := range []func() (any, error){
 			func() (any, error) { return d, nil },

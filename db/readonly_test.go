@@ -54,14 +54,12 @@ func footprint(t testing.TB, dir string) map[string]string {
 func killedFolder(t testing.TB) (dir string, items []*db.Item) {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema)
 	items = dbkit.Pairs(300, synth.Config{})
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i}
 	}
-	putAll(t, c, items[:280])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
+	train(t, c, items[:280], db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	for _, it := range items[280:] {
 		need(c.Put(ctx, it))(t)
 	}
@@ -307,8 +305,7 @@ func TestReadOnlyCreatesNothing(t *testing.T) {
 // for reading where its log has to be read, as it was not closed.
 func BenchmarkOpenToRead(b *testing.B) {
 	mem := vfs.NewCrashableMem()
-	d := dbkit.MustOpen(b, "db", &db.Options{FS: mem})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(b)
+	d, c := openNew(b, "db", &db.Options{FS: mem}, dbkit.PairsSchema)
 	items := dbkit.Pairs(20000, synth.Config{})
 	for i := 0; i < len(items); i += 1000 {
 		putAll(b, c, items[i:i+1000])

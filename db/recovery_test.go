@@ -216,8 +216,7 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 	t.Parallel()
 	for _, noSync := range []bool{false, true} {
 		mem := vfs.NewCrashableMem()
-		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem, NoSync: noSync})
-		c := need(d.CreateCollection(ctx, "main", numbersSchema))(t)
+		d, c := openNew(t, "db", &db.Options{FS: mem, NoSync: noSync}, numbersSchema)
 		check := func(durable, want uint64) {
 			t.Helper()
 			db.Keeper(d).Keep()
@@ -285,8 +284,7 @@ func TestSideFileIsMadeAgain(t *testing.T) {
 			failIf(t, !strings.Contains(r.Problem, c.says) || len(r.Losses) > 0, "%+v", r)
 			f, err := findingsOf(t, d)
 			failIf(t, err != nil || len(f) > 0, "findings: %v, %v", f, err)
-			dbkit.MustClose(t, d)
-			d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+			d, _ = reopen(t, d, "db", &db.Options{FS: mem})
 			r = d.Recovery()
 			failIf(t, r.Problem != "" || r.Promised != 4, "and then: %+v", r)
 			dbkit.MustClose(t, d)

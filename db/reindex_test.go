@@ -164,8 +164,7 @@ func revisedWorld(t testing.TB, items []*db.Item,
 	d := dbkit.MustOpen(t, dir, opts)
 	t.Cleanup(func() { _ = d.Close() })
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, smallTraining)
+	train(t, c, items, smallTraining)
 	codes := labelCodes(t, c)
 	revise(t, c)
 	return d, c, codes
@@ -204,9 +203,7 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 	for range 2 {
 		must(t, c.Activate(ctx, 2))
 		checkReindexed(t, c, items, byLabels)
-		dbkit.MustClose(t, d)
-		d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
-		c = dbkit.MustCollection(t, d, "main")
+		d, c = reopen(t, d, db.State(d).Engine.Dir, nil)
 	}
 	gives(t, db.Space(1))(c.Rollback(ctx))
 	r, err = c.Reindex(ctx, db.ReindexOptions{Space: 2, Activate: true})
@@ -292,8 +289,7 @@ func TestWritesWhileReindexing(t *testing.T) {
 			changes(t, c, rng, &items, &fresh)
 		}
 		checkReindexed(t, c, items, byLabels)
-		dbkit.MustClose(t, d)
-		d = dbkit.MustOpen(t, "db", db.OptionsOf(d))
+		d, _ = reopen(t, d, "db", db.OptionsOf(d))
 		checkReindexed(t, dbkit.MustCollection(t, d, "main"), items, byLabels)
 		dbkit.MustClose(t, d)
 	}
@@ -471,8 +467,7 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 		db.ReindexOptions{Rate: 2000, Progress: func(string, int64, int64) { cancel() }})), context.Canceled)
 	must(t, db.State(d).Engine.DB.Set(codec.NumberKey(codec.KindItem, db.Inside(c).ID, 200), []byte("damage"),
 		pebble.Sync))
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	d, _ = reopen(t, d, "db", &db.Options{FS: fs})
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
 	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{})), db.ErrCorrupt)
@@ -482,17 +477,14 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 }
 
 func TestReindexRefuses(t *testing.T) {
-	d, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	d, c, _ := openPairs(t, -1, 60, synth.Config{})
 	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{})), db.ErrNoModel)
 	dbkit.MustTrain(t, c, smallTraining)
 	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{Rate: -1})), db.ErrInvalid)
 	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{Space: 2})), db.ErrNotFound)
 	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	errorIs(t, errOf(codes.Reindex(ctx, db.ReindexOptions{})), db.ErrInvalid)
-	done, cancel := context.WithCancel(ctx)
-	cancel()
-	errorIs(t, errOf(c.Reindex(done, db.ReindexOptions{})), context.Canceled)
+	errorIs(t, errOf(c.Reindex(cancelled, db.ReindexOptions{})), context.Canceled)
 	fine(t, errOf(c.Reindex(ctx, db.ReindexOptions{})))
 	dbkit.MustClose(t, d)
 	errorIs(t, errOf(c.Reindex(ctx, db.ReindexOptions{})), db.ErrClosed)

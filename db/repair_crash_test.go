@@ -36,9 +36,7 @@ import (
 func smallPatient(t testing.TB) *patient {
 	t.Helper()
 	p := &patient{t: t, fs: vfs.NewCrashableMem(), dir: "db"}
-	d := dbkit.MustOpen(t, p.dir, &db.Options{FS: p.fs})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
-	putAll(t, c, dbkit.CodeItems(40, 16, 1, nil))
+	d, _ := openNew(t, p.dir, &db.Options{FS: p.fs}, db.Schema{Bits: 16}, dbkit.CodeItems(40, 16, 1, nil)...)
 	p.before = hold(t, d)
 	dbkit.MustClose(t, d)
 	p.put(codec.CollectionKey(codec.KindRowKeys, 1), nil)
@@ -671,8 +669,7 @@ func (p *patient) repairOrRefuse() ([]report.Finding, *report.Repairing) {
 func TestRepairOfABlock(t *testing.T) {
 	dbkit.LongTest(t)
 	whole := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
-	d := dbkit.MustOpen(t, whole.dir, &db.Options{FS: whole.fs})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	d, c := openNew(t, whole.dir, &db.Options{FS: whole.fs}, db.Schema{Bits: 64})
 	items := dbkit.CodeItems(500, 64, 1, nil)
 	for i, it := range items {
 		it.Key = fmt.Sprintf("key %d", i)
@@ -716,8 +713,7 @@ func TestRepairOfABlock(t *testing.T) {
 func TestRepairOfLogs(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewCrashableMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	d, c := openNew(t, "db", &db.Options{FS: mem}, db.Schema{Bits: 64})
 	items := dbkit.CodeItems(300, 64, 1, nil)
 	for i, it := range items {
 		it.Key = fmt.Sprintf("key %d", i)
@@ -772,8 +768,7 @@ func TestRepairOfLogs(t *testing.T) {
 // back from one, and an edit that a compaction has added up does not count twice.
 func TestRepairLeavesOldLogsOut(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	d, c := openNew(t, "db", &db.Options{FS: mem}, db.Schema{Bits: 64})
 	items := dbkit.CodeItems(60, 64, 1, nil)
 	for i, it := range items {
 		it.Key = fmt.Sprintf("key %d", i)

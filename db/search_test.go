@@ -31,9 +31,7 @@ import (
 )
 
 func TestSearchRefuses(t *testing.T) {
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(40, synth.Config{})
-	putAll(t, c, items)
+	d, c, items := openPairs(t, -1, 40, synth.Config{})
 	text := items[0].Vectors["text"]
 	errorIs(t, errOf(c.SearchRadius(ctx, db.Query{From: "text", Vector: text}, 3)), db.ErrNoModel)
 	errorIs(t, third(c.Encode(items[0])), db.ErrNoModel)
@@ -64,17 +62,15 @@ func TestSearchRefuses(t *testing.T) {
 		failIf(t, !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says), "%s: %v", name, err)
 	}
 	errorIs(t, errOf(c.SearchRadius(ctx, db.Query{Key: "k1"}, -1)), db.ErrInvalid)
-	cctx, cancel := context.WithCancel(ctx)
-	cancel()
-	errorIs(t, errOf(c.Search(cctx, db.Query{Key: "k1"})), context.Canceled)
+	errorIs(t, errOf(c.Search(cancelled, db.Query{Key: "k1"})), context.Canceled)
 	empty := need(d.CreateCollection(ctx, "empty", db.Schema{Bits: 8}))(t)
 	q := db.Query{Code: []byte{1}}
 	errorsAre(t, context.Canceled, map[string]error{
-		"search": errOf(empty.Search(cctx, q)), "radius": errOf(empty.SearchRadius(cctx, q, 1)),
-		"all":     errOf(empty.SearchAll(cctx, []db.Query{q})),
-		"explain": third(empty.Explain(cctx, q, -1)),
+		"search": errOf(empty.Search(cancelled, q)), "radius": errOf(empty.SearchRadius(cancelled, q, 1)),
+		"all":     errOf(empty.SearchAll(cancelled, []db.Query{q})),
+		"explain": third(empty.Explain(cancelled, q, -1)),
 	})
-	errorIs(t, errOf(c.Put(cctx, &db.Item{Key: "late"})), context.Canceled)
+	errorIs(t, errOf(c.Put(cancelled, &db.Item{Key: "late"})), context.Canceled)
 	for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
 		gives(t, r)(db.ParseRerank(strings.ToUpper(r.String())))
 	}
@@ -83,9 +79,7 @@ func TestSearchRefuses(t *testing.T) {
 }
 
 func BenchmarkSearch(b *testing.B) {
-	_, c := dbkit.OpenPairs(b)
-	items := dbkit.Pairs(2000, synth.Config{Classes: 10})
-	putAll(b, c, items)
+	_, c, items := openPairs(b, -1, 2000, synth.Config{Classes: 10})
 	dbkit.MustTrain(b, c, db.TrainOptions{})
 	for _, from := range []string{"image", "text"} {
 		for _, order := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric, db.RerankAuto} {
@@ -124,8 +118,7 @@ func openMixedDB(t testing.TB, bits int) (d *db.DB, c *db.Collection, items []*d
 			delete(it.Vectors, "text")
 		}
 	}
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: bits}})
+	train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: bits}})
 	return d, c, items
 }
 
@@ -152,9 +145,8 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	if testing.Short() {
 		n = 1000 // in race builds pebble notes a stack for each table that is looked into
 	}
-	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	d, c := openNew(t, t.TempDir(), nil, db.Schema{Bits: q})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: q}))(t)
 	b := d.NewBatch()
 	codes := need(synth.Codes(synth.Clustered, q, n, 1))(t)
 	for i := range n {
@@ -188,9 +180,7 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 // vectors, they are compared with together.
 func TestSearchAllInLargeCodes(t *testing.T) {
 	dbkit.LongTest(t)
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(9000, synth.Config{Classes: 3, Noise: 2})
-	putAll(t, c, items)
+	d, c, items := openPairs(t, -1, 9000, synth.Config{Classes: 3, Noise: 2})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}, Rows: 300})
 	for range 2 { // the second time with the vectors, which the first search asks for
 		must(t, d.WaitForIndex(ctx))
@@ -369,11 +359,9 @@ func TestPagesOfLearnedCodesAreTheWholeAnswer(t *testing.T) {
 	for _, labelled := range []int{3, 60} {
 		_, c := dbkit.OpenPairs(t)
 		items := dbkit.Pairs(60, synth.Config{Classes: 4, Noise: 3})
-		for _, it := range items[labelled:] {
-			it.Labels = nil
-		}
-		putAll(t, c, dbkit.Pairs(60, synth.Config{Classes: 4, Noise: 3}))
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 24}})
+		unlabel(items[labelled:])
+		train(t, c, dbkit.Pairs(60, synth.Config{Classes: 4, Noise: 3}),
+			db.TrainOptions{Options: fit.Options{Bits: 24}})
 		putAll(t, c, items) // most have a code of their own now
 		q := db.Query{From: "image", Vector: items[7].Vectors["image"], K: 100}
 		want, err := c.Search(ctx, q)
@@ -473,9 +461,7 @@ func TestPagesAfterThoseBeforeWereDeleted(t *testing.T) {
 // The last page has no cursor, also where some items of the target have no code.
 func TestLastPageHasNoCursor(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(40, synth.Config{})
-	putAll(t, c, items)
+	_, c, items := openPairs(t, -1, 40, synth.Config{})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	far := make([]float32, 8)
 	far[0] = 1e6
@@ -548,9 +534,7 @@ func TestCursorOfSomethingElse(t *testing.T) {
 
 // A cursor from before a training says that the codes are others now.
 func TestCursorOfAnotherSpace(t *testing.T) {
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(40, synth.Config{})
-	putAll(t, c, items)
+	_, c, _ := openPairs(t, -1, 40, synth.Config{})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	q := db.Query{Code: []byte{1, 2}}
 	res := need(c.Search(ctx, q))(t)
@@ -753,8 +737,7 @@ func hostile(t *testing.T) (learned, codes *db.Collection) {
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i, "title": fmt.Sprint("t", i)}
 	}
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
+	train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	codes = need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	var given []*db.Item
 	for i := range 9000 {
@@ -980,9 +963,7 @@ func TestEndedContextEndsEverything(t *testing.T) {
 	d := db.Of(c)
 	runs := need(c.SearchRadius(ctx, db.Query{Key: "k7"}, 32))(t)
 	defer runs.Close()
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	ctx := ended
+	ctx := cancelled
 	dim := dbkit.PairsSchema.Modalities[1].Dim
 	one := db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, dim)}},
 		Labels: [][]string{{"c0"}}}

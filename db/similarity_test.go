@@ -128,9 +128,7 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 // In the order auto the items of a code come by the cosine of their vectors, where all items have one.
 func TestVectorsDecideWithinCodes(t *testing.T) {
 	dbkit.LongTest(t)
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(240, synth.Config{Classes: 4, Noise: 2})
-	putAll(t, c, items)
+	d, c, items := openPairs(t, -1, 240, synth.Config{Classes: 4, Noise: 2})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	for range 2 { // before the vectors are in memory, perhaps, and when they are
 		for _, of := range items[:20] {
@@ -213,8 +211,7 @@ func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
 		it.Fields = map[string]any{"year": 2000 + i%3}
 	}
 	origin := vfs.NewMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, "db", &db.Options{FS: origin}, dbkit.PairsSchema)
 	dbkit.PutAll(t, d, c, items[:n])
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	dbkit.MustClose(t, d)
@@ -304,7 +301,8 @@ func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all [][]db.Hi
 				}
 			}
 			if !sameHits(whole.Hits, paged) {
-				t.Fatalf("query %+v: pages differ: %s", q, gocmp.Diff(whole.Hits, paged, cmpopts.EquateNaNs()))
+				t.Fatalf("query %+v: pages differ: %s", q,
+					gocmp.Diff(whole.Hits, paged, cmpopts.EquateNaNs()))
 			}
 			all = append(all, whole.Hits)
 		}
@@ -320,8 +318,7 @@ func TestInclude(t *testing.T) {
 		it.Fields = map[string]any{"year": int64(1990 + i), "title": fmt.Sprint("title ", i)}
 		it.Payload = []byte{byte(i)}
 	}
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	train(t, c, items, dbkit.TinyTraining(1))
 	snap := need(d.Snapshot())(t)
 	defer snap.Close()
 	then := need(snap.Collection("main"))(t)
@@ -382,9 +379,7 @@ func orderOf(t *testing.T, c *db.Collection, q db.Query) string {
 // has begun.
 func TestAutoOrder(t *testing.T) {
 	dbkit.LongTest(t)
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{Classes: 4, Noise: 2})
-	putAll(t, c, items)
+	_, c, items := openPairs(t, -1, 300, synth.Config{Classes: 4, Noise: 2})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	lacking := &db.Item{Key: "no text", Vectors: map[string][]float32{"image": items[0].Vectors["image"]}}
 	vector := items[7].Vectors["text"]
@@ -633,9 +628,8 @@ var vectorSchema = db.Schema{
 
 // What an untrained collection cannot answer says what to do.
 func TestUntrainedMistakes(t *testing.T) {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, vectorSchema)
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", vectorSchema))(t)
 	x := make([]float32, 48)
 	x[3] = 1
 	res, err := c.Search(ctx, db.Query{From: "e", Vector: x})
@@ -706,9 +700,7 @@ func TestUntrainedReads(t *testing.T) {
 // An answer by vectors does not go on after a training, which has other answers.
 func TestCursorOfBeforeTraining(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(60, synth.Config{Classes: 3})
-	putAll(t, c, items)
+	_, c, items := openPairs(t, -1, 60, synth.Config{Classes: 3})
 	q := db.Query{From: "text", Vector: items[0].Vectors["text"]}
 	page, err := c.Search(ctx, q)
 	stopIf(t, err != nil || page.Next == "", "%v, %v", page, err)
@@ -961,8 +953,7 @@ func TestMetricsAreStored(t *testing.T) {
 				{Name: "text", Dim: 5, Metric: db.Dot}}
 		}
 		c := need(d.CreateCollection(ctx, "main", schema))(t)
-		putAll(t, c, dbkit.Pairs(60, synth.Config{}))
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
+		train(t, c, dbkit.Pairs(60, synth.Config{}), db.TrainOptions{Options: fit.Options{Bits: 16}})
 		want := dbkit.MustSchema(t, c)
 		key := codec.CollectionKey(codec.KindCollection, 1)
 		is := indexOnlyOf(t, d, opts)

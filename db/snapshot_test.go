@@ -49,9 +49,7 @@ func uses(c *db.Collection) map[string]error {
 
 func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	t.Parallel()
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(40, synth.Config{})
-	putAll(t, c, items)
+	d, c, items := openPairs(t, -1, 40, synth.Config{})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	s := need(d.Snapshot())(t)
 	then := need(s.Collection("main"))(t)
@@ -82,8 +80,7 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 // Closing the database ends what is open, whichever plan has made it.
 func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 	fsys := vfs.NewMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
+	d, c := openNew(t, "db", &db.Options{FS: fsys}, db.Schema{Bits: 16})
 	for i := range 300 {
 		need(c.Put(ctx, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i), byte(i >> 8)}}))(t)
 	}
@@ -176,21 +173,19 @@ func TestCancelledSearches(t *testing.T) {
 	putAll(t, c, dbkit.CodeItems(1000, 16, 1, nil)) // so many codes that the context is looked at
 	runs := need(c.SearchRadius(ctx, db.Query{Code: []byte{1, 2}}, 16))(t)
 	defer runs.Close()
-	cctx, cancel := context.WithCancel(ctx)
-	cancel()
 	for _, plan := range dbkit.AllPlans {
 		q := db.Query{Code: []byte{1, 2}, Plan: plan}
-		_, _, explained := c.Explain(cctx, q, -1)
+		_, _, explained := c.Explain(cancelled, q, -1)
 		for what, err := range map[string]error{
-			"search": errOf(c.Search(cctx, q)), "radius": errOf(c.SearchRadius(cctx, q, 3)),
+			"search": errOf(c.Search(cancelled, q)), "radius": errOf(c.SearchRadius(cancelled, q, 3)),
 			"explain": explained,
 		} {
 			failIf(t, !errors.Is(err, context.Canceled), "%s, plan %v: %v", what, plan, err)
 		}
 	}
-	_, err := dbkit.Collect(runs.Hits(cctx))
-	errorsAre(t, context.Canceled, map[string]error{"hits": err, "first": errOf(runs.First(cctx, 1)),
-		"distances": errOf(runs.Distances(cctx)), "compact": d.Compact(cctx)})
+	_, err := dbkit.Collect(runs.Hits(cancelled))
+	errorsAre(t, context.Canceled, map[string]error{"hits": err, "first": errOf(runs.First(cancelled, 1)),
+		"distances": errOf(runs.Distances(cancelled)), "compact": d.Compact(cancelled)})
 }
 
 // A snapshot or runs that were closed do not say that the database was, which is open.
@@ -237,19 +232,19 @@ func TestKeysInOrder(t *testing.T) {
 	ctx := t.Context()
 	d := dbtest.Open(t, "", nil)
 	fields := []db.Field{{Name: "n", Type: db.Int}}
-	c := must1[*db.Collection](t)(d.CreateCollection(ctx, "main", db.Schema{Bits: 8, Fields: fields}))
-	other := must1[*db.Collection](t)(d.CreateCollection(ctx, "other", db.Schema{Bits: 8}))
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8, Fields: fields}))(t)
+	other := need(d.CreateCollection(ctx, "other", db.Schema{Bits: 8}))(t)
 	keys := []string{"b/2", "a", "b/10", "ü", "b/1", "b", "b0", "\U0010ffff", "B/1", "b/\U0010ffff"}
 	for i, key := range keys {
 		it := &db.Item{Key: key, Code: []byte{byte(i)}, Labels: []string{"l"},
 			Fields: map[string]any{"n": int64(i)}, Payload: []byte(key)}
-		must1[string](t)(c.Put(ctx, it))
+		need(c.Put(ctx, it))(t)
 	}
-	must1[string](t)(other.Put(ctx, &db.Item{Key: "b/3", Code: []byte{9}}))
-	snap := must1[*db.Snapshot](t)(d.Snapshot())
+	need(other.Put(ctx, &db.Item{Key: "b/3", Code: []byte{9}}))(t)
+	snap := need(d.Snapshot())(t)
 	defer snap.Close()
-	then := must1[*db.Collection](t)(snap.Collection("main"))
-	must1[int](t)(c.Delete(ctx, "b/10"))
+	then := need(snap.Collection("main"))(t)
+	need(c.Delete(ctx, "b/10"))(t)
 	now := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return k == "b/10" })
 	for _, test := range []struct {
 		c    *db.Collection
@@ -275,8 +270,8 @@ func TestKeysInOrder(t *testing.T) {
 	var seen []string
 	for key := range every(t, c.Keys(ctx, "b")) {
 		if len(seen) == 0 {
-			must1[string](t)(c.Put(ctx, &db.Item{Key: "b/new", Code: []byte{1}}))
-			must1[int](t)(c.Delete(ctx, "b0"))
+			need(c.Put(ctx, &db.Item{Key: "b/new", Code: []byte{1}}))(t)
+			need(c.Delete(ctx, "b0"))(t)
 		}
 		if seen = append(seen, key); len(seen) == 4 {
 			break
@@ -284,10 +279,8 @@ func TestKeysInOrder(t *testing.T) {
 	}
 	want := []string{"b", "b/1", "b/2", "b/\U0010ffff"}
 	failIf(t, !slices.Equal(seen, want), "during writes: %q, want %q", seen, want)
-	gone, cancel := context.WithCancel(ctx)
-	cancel()
-	_, keysErr := collect(c.Keys(gone, ""))
-	_, hasErr := c.Has(gone, "a")
+	_, keysErr := collect(c.Keys(cancelled, ""))
+	_, hasErr := c.Has(cancelled, "a")
 	for _, err := range []error{keysErr, hasErr} {
 		failIf(t, !errors.Is(err, context.Canceled), "cancelled: %v", err)
 	}
@@ -320,7 +313,7 @@ func TestEnsureCollection(t *testing.T) {
 		AddFields: []db.Field{{Name: "title", Type: db.String}}}
 	must(t, all[0].Alter(ctx, more))
 	fine(t, errOf(d.EnsureCollection(ctx, "main", schema)))
-	before := must1[*db.Stats](t)(d.Stats()).Sequence
+	before := need(d.Stats())(t).Sequence
 	for says, wrong := range map[string]db.Schema{
 		"bring codes of 0 bits, not 8": {Bits: 8},
 		`modality "image" is of dimension 4, not of dimension 5`: {Modalities: []db.Modality{
@@ -346,7 +339,7 @@ func TestEnsureCollection(t *testing.T) {
 		failIf(t, !errors.Is(err, db.ErrInvalid) || err.Error() != refused.Error(),
 			"an index-only collection %q: %v, want %v", name, err, refused)
 	}
-	after := must1[*db.Stats](t)(d.Stats()).Sequence
+	after := need(d.Stats())(t).Sequence
 	failIf(t, after != before, "%d commits", after-before)
 }
 
@@ -355,22 +348,22 @@ func TestEnsureCollection(t *testing.T) {
 func TestSample(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, "", nil)
-	c := must1[*db.Collection](t)(d.CreateCollection(t.Context(), "main", db.Schema{Bits: 8}))
+	c := need(d.CreateCollection(t.Context(), "main", db.Schema{Bits: 8}))(t)
 	const items = 40
 	for i := range items {
 		it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}}
 		if i%2 == 0 {
 			it.Labels = []string{"even"}
 		}
-		must1[string](t)(c.Put(t.Context(), it))
+		need(c.Put(t.Context(), it))(t)
 	}
-	must1[int](t)(c.Delete(t.Context(), "8"))
+	need(c.Delete(t.Context(), "8"))(t)
 	for _, where := range []string{"", "label = 'even'", "label = 'none'"} {
-		all := must1[[]*db.Item](t)(collect(c.Items(t.Context(), where)))
+		all := need(collect(c.Items(t.Context(), where)))(t)
 		drawn := map[string]int{}
 		const n, seeds = 5, 600
 		for seed := range uint64(seeds) {
-			got := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), n, seed, where)))
+			got := need(collect(c.Sample(t.Context(), n, seed, where)))(t)
 			stopIf(t, len(got) != min(n, len(all)), "where %q, seed %d: %d items", where, seed, len(got))
 			rest := all
 			for _, it := range got {
@@ -388,10 +381,10 @@ func TestSample(t *testing.T) {
 			}
 		}
 	}
-	once, again := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, ""))),
-		must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, "")))
+	once, again := need(collect(c.Sample(t.Context(), 5, 7, "")))(t),
+		need(collect(c.Sample(t.Context(), 5, 7, "")))(t)
 	equal(t, once, again)
-	all := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), items, 1, "label = ?", "even")))
+	all := need(collect(c.Sample(t.Context(), items, 1, "label = ?", "even")))(t)
 	failIf(t, len(all) != items/2-1, "%d of all", len(all))
 	for n, where := range map[int]string{0: "", -1: "", 1: "label =", 2: "label = ?"} {
 		_, err := collect(c.Sample(t.Context(), n, 1, where))

@@ -51,8 +51,7 @@ func TestSoak(t *testing.T) {
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i % 50}
 	}
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	train(t, c, items, dbkit.TinyTraining(1))
 	stopping, stop := context.WithTimeout(ctx, *dbkit.Soak)
 	defer stop()
 	var operations atomic.Int64
@@ -240,8 +239,7 @@ func TestSoak(t *testing.T) {
 	}
 	dbkit.CheckSound(t, d, "in the end")
 	a.close()
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, dir, nil)
+	d, _ = reopen(t, d, dir, nil)
 	dbkit.CheckSound(t, d, "opened again")
 	dbkit.MustClose(t, d)
 }

@@ -523,12 +523,10 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 func TestSpacesUnderConcurrentUse(t *testing.T) {
 	t.Parallel()
 	opts := &db.Options{FS: vfs.NewMem(), UpdateItems: 40}
-	d := dbkit.MustOpen(t, "db", opts)
+	d, c := openNew(t, "db", opts, dbkit.PairsSchema)
 	defer func() { d.Close() }()
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.ViewItems(200, 11)
-	putAll(t, c, items[:60])
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	train(t, c, items[:60], dbkit.TinyTraining(1))
 	rounds := 40
 	if testing.Short() {
 		rounds = 12
@@ -608,7 +606,6 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 	}, db.ErrNotFound, db.ErrBusy, db.ErrInvalid)
 	all.Wait()
 	checkSpaces(t, d)
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", opts)
+	d, _ = reopen(t, d, "db", opts)
 	checkSpaces(t, d)
 }

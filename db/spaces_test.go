@@ -127,9 +127,7 @@ func TestInSpace(t *testing.T) {
 // What works on a space works on that of the handle, unless another is named.
 func TestUpdateInSpace(t *testing.T) {
 	dbkit.LongTest(t)
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(120, synth.Config{})
-	putAll(t, c, items[:80])
+	_, c, items := openPairs(t, 80, 120, synth.Config{})
 	for range 2 {
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	}
@@ -192,8 +190,7 @@ func TestUpdateInSpace(t *testing.T) {
 // A space that is being built is not shown yet.
 func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	_, c, _ := openPairs(t, -1, 60, synth.Config{})
 	errorIs(t, errOf(c.InSpace(1, 0)), db.ErrNotFound, "not trained")
 	var busy error
 	need(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Progress: func(phase string, _,
@@ -308,13 +305,10 @@ func TestSpaces(t *testing.T) {
 	failIf(t, states(all) != "2 standby previous 3 active ", "dropped: %s", states(all))
 	equal(t, old, spacesOf(t, then))
 	before.Close()
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
+	d, _ = reopen(t, d, db.State(d).Engine.Dir, nil)
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")
 	equal(t, all, spacesOf(t, c))
-	cancelled, cancel := context.WithCancel(ctx)
-	cancel()
 	errorIs(t, errOf(c.Spaces(cancelled)), context.Canceled)
 }
 
@@ -336,8 +330,7 @@ func TestSpacesOfACodesOnlyCollection(t *testing.T) {
 // the checksum of its own bytes.
 func TestRevisionInfos(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	_, c, _ := openPairs(t, -1, 60, synth.Config{})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	first := spacesOf(t, c)[0]
 	want := []report.RevisionInfo{first.Revisions[0], {
@@ -400,9 +393,7 @@ func TestRevisionInfos(t *testing.T) {
 // One batch may touch a row that has taught several times: first so that it goes on teaching, then not.
 func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
 	t.Parallel()
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(40, synth.Config{Seed: 1})
-	putAll(t, c, items)
+	d, c, items := openPairs(t, -1, 40, synth.Config{Seed: 1})
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(2))
 	payload := func(key string) *db.Item { return &db.Item{Key: key, Payload: []byte{1}} }
@@ -443,9 +434,7 @@ func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
 // the one that built it has noticed: neither is in the way of the other.
 func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 	t.Parallel()
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(40, synth.Config{Seed: 1})
-	putAll(t, c, items)
+	d, c, items := openPairs(t, -1, 40, synth.Config{Seed: 1})
 	first, learning, dropped := make(chan error, 1), make(chan struct{}), make(chan struct{})
 	second := dbkit.TinyTraining(2)
 	once := sync.OnceFunc(func() {

@@ -36,9 +36,7 @@ import (
 // what is deleted meanwhile stays deleted.
 func TestWritesDuringTraining(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(200, synth.Config{Seed: 1})
-	putAll(t, c, items[:150])
+	_, c, items := openPairs(t, 150, 200, synth.Config{Seed: 1})
 	var once [2]sync.Once
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Progress: func(phase string, _,
 		_ int64) {
@@ -90,8 +88,7 @@ func checkCodesByLabel(t *testing.T, items []*db.Item) {
 
 func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 	t.Parallel()
-	d, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	d, c, _ := openPairs(t, -1, 60, synth.Config{})
 	putAll(t, c, []*db.Item{
 		{Key: "empty"},
 		{Key: "unlabelled", Vectors: dbkit.Pairs(1, synth.Config{Seed: 5})[0].Vectors},
@@ -115,8 +112,7 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 	it, _ := c.Get(ctx, "empty")
 	failIf(t, it.Code != nil || it.CodeFrom != "", "an empty item has code %x from %q", it.Code, it.CodeFrom)
 	errorIs(t, errOf(c.Search(ctx, db.Query{Key: "empty"})), db.ErrInvalid)
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
+	d, _ = reopen(t, d, db.State(d).Engine.Dir, nil)
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")
 	dbkit.EqualItems(t, items, dbkit.AllItems(t, c))
@@ -126,8 +122,7 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 
 func TestCancelledTrainingChangesNothing(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(100, synth.Config{}))
+	_, c, _ := openPairs(t, -1, 100, synth.Config{})
 	first := dbkit.MustTrain(t, c, db.TrainOptions{})
 	want := dbkit.AllItems(t, c)
 	for _, phase := range []string{"", "encode"} {
@@ -155,9 +150,7 @@ func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
 	for _, it := range items[:50] {
 		delete(it.Vectors, "image")
 	}
-	for _, it := range items[50:] {
-		it.Labels = nil
-	}
+	unlabel(items[50:])
 	putAll(t, c, items)
 	tr := dbkit.MustTrain(t, c, db.TrainOptions{})
 	failIf(t, !slices.Equal(tr.LeftOut, []string{"image"}) || len(tr.Chosen) != 1 || tr.Items != 60, "%+v",
@@ -171,9 +164,7 @@ func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
 		if it, err := c.Get(ctx, "k55"); err != nil || it.CodeFrom != "fused" {
 			t.Errorf("%+v, %v", it, err)
 		}
-		dbkit.MustClose(t, d)
-		d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
-		c = dbkit.MustCollection(t, d, "main")
+		d, c = reopen(t, d, db.State(d).Engine.Dir, nil)
 	}
 	dbkit.MustClose(t, d)
 }
@@ -182,8 +173,7 @@ func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
 // be the same for all such vectors.
 func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	_, c, _ := openPairs(t, -1, 60, synth.Config{})
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 	far := dbkit.Pairs(1, synth.Config{})[0]
 	for _, x := range far.Vectors {
@@ -204,8 +194,7 @@ func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 
 func TestPanicInACallbackEndsTheTraining(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(50, synth.Config{}))
+	_, c, _ := openPairs(t, -1, 50, synth.Config{})
 	func() {
 		defer func() { failIf(t, recover() == nil, "the panic is the caller's own and has to come back") }()
 		c.Train(ctx, db.TrainOptions{Options: fit.Options{Progress: func(phase string, _, _ int64) {
@@ -220,8 +209,7 @@ func TestPanicInACallbackEndsTheTraining(t *testing.T) {
 // The comment of TrainOptions names the stages that Progress hears, and no others.
 func TestTrainOptionsNameTheStages(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(300, synth.Config{Classes: 4, Seed: 1}))
+	_, c, _ := openPairs(t, -1, 300, synth.Config{Classes: 4, Seed: 1})
 	heard := map[string]bool{}
 	for _, opt := range []db.TrainOptions{
 		dbkit.TinyTraining(1),
@@ -351,8 +339,7 @@ func TestTrainingModalities(t *testing.T) {
 func TestMoreLabelsThanBits(t *testing.T) {
 	dbkit.LongTest(t)
 	dir := t.TempDir()
-	d := dbkit.MustOpen(t, dir, nil)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, dir, nil, dbkit.PairsSchema)
 	items := dbkit.Pairs(300, synth.Config{Classes: 40, Noise: .1, Seed: 4})
 	putAll(t, c, items)
 	opt := db.TrainOptions{Options: fit.Options{Bits: 16}}
@@ -363,8 +350,7 @@ func TestMoreLabelsThanBits(t *testing.T) {
 	opt.LabelEmbedding = true
 	tr := dbkit.MustTrain(t, c, opt)
 	failIf(t, tr.Embedding == nil || tr.Embedding.Dims != 16 || tr.Labels != 40 || tr.Items != 300, "%+v", tr)
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, dir, nil)
+	d, _ = reopen(t, d, dir, nil)
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")
 	right := 0
@@ -604,8 +590,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 	delete(items[31].Vectors, "text")               // of one
 	items = append(items, &db.Item{Key: "no code"}) // of nothing
 	items[40].Labels = append(items[40].Labels, "not learned")
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}, Rows: 30})
+	train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: 32}, Rows: 30})
 
 	e := db.Evaluation{Queries: map[string][][]float32{}, Top: 10}
 	for _, q := range queries {

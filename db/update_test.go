@@ -89,8 +89,7 @@ func checkStatistics(t testing.TB, c *db.Collection, space uint32) {
 func TestUpdateByLabels(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewCrashableMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema)
 	items := dbkit.Pairs(400, synth.Config{Seed: 4, Missing: .2})
 	putAll(t, c, items[:80])
 	opt := db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}}
@@ -141,9 +140,7 @@ func TestUpdateByLabels(t *testing.T) {
 // What rows teach that change while an update goes on is taken out again by the next.
 func TestWritesDuringAnUpdate(t *testing.T) {
 	t.Parallel()
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{Seed: 5})
-	putAll(t, c, items[:100])
+	d, c, items := openPairs(t, 100, 300, synth.Config{Seed: 5})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	putAll(t, c, items[100:200])
 	written := false
@@ -170,13 +167,9 @@ func TestUpdateByProjections(t *testing.T) {
 	dbkit.LongTest(t)
 	for _, teacher := range []db.Teacher{db.TeacherAuto, db.TeacherLabels, db.TeacherModality,
 		db.TeacherSelf} {
-		d, c := dbkit.OpenPairs(t)
-		items := dbkit.Pairs(500, synth.Config{Seed: 6, Missing: .1})
-		putAll(t, c, items[:200])
+		d, c, items := openPairs(t, 200, 500, synth.Config{Seed: 6, Missing: .1})
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
-		for _, it := range items[200:] {
-			it.Labels = nil
-		}
+		unlabel(items[200:])
 		putAll(t, c, items[200:])
 		before := dbkit.AllItems(t, c)
 		u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: teacher})
@@ -213,11 +206,9 @@ func TestUpdateByProjections(t *testing.T) {
 func TestGrowLabels(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema)
 	items := dbkit.Pairs(200, synth.Config{Seed: 7})
-	putAll(t, c, items[:150])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
+	train(t, c, items[:150], db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	for i := range 20 {
 		it := *items[5*i]
 		it.Labels = append(slices.Clone(it.Labels), "new")
@@ -281,13 +272,9 @@ func TestGrowLabels(t *testing.T) {
 // without labels have codes by them, teach by them, and are found.
 func TestUpdateWithNothingThatHasTaught(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(120, synth.Config{Seed: 7})
-	putAll(t, c, items[:60])
+	_, c, items := openPairs(t, 60, 120, synth.Config{Seed: 7})
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
-	for _, it := range items[60:] {
-		it.Labels = nil
-	}
+	unlabel(items[60:])
 	putAll(t, c, items[60:90])
 	var before [][]byte
 	for _, it := range items[60:] {
@@ -374,11 +361,9 @@ func TestUpdatesInTheBackground(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []db.Options{{UpdateItems: 50}, {UpdateInterval: 20 * time.Millisecond}} {
 		opts.FS = vfs.NewMem()
-		d := dbkit.MustOpen(t, "db", &opts)
-		c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+		d, c := openNew(t, "db", &opts, dbkit.PairsSchema)
 		items := dbkit.Pairs(300, synth.Config{Seed: 9})
-		putAll(t, c, items[:100])
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
+		train(t, c, items[:100], db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 		putAll(t, c, items[100:])
 		eventually(t, "an update", func() bool { return activeSpace(t, c).Revision > 1 })
 		checkStatistics(t, c, 0)
@@ -389,13 +374,9 @@ func TestUpdatesInTheBackground(t *testing.T) {
 // A revision that is restored is learned from as one that has never known what came later.
 func TestUpdateAfterRestoring(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{Seed: 10})
-	putAll(t, c, items[:200])
+	_, c, items := openPairs(t, 200, 300, synth.Config{Seed: 10})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
-	for _, it := range items[200:] {
-		it.Labels = nil
-	}
+	unlabel(items[200:])
 	putAll(t, c, items[200:250])
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
 	need(c.Delete(ctx, "k7", "k8"))(t)
@@ -427,9 +408,7 @@ func TestUpdateAfterRestoring(t *testing.T) {
 // Where many rows are pending, those with labels are found by the sets of labels.
 func TestUpdateOfMany(t *testing.T) {
 	dbkit.LongTest(t)
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(5000, synth.Config{Seed: 11})
-	putAll(t, c, items[:1000])
+	_, c, items := openPairs(t, 1000, 5000, synth.Config{Seed: 11})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	want := 0
 	for i, it := range items[1000:] {

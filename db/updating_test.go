@@ -49,16 +49,12 @@ func TestWhatStartsAnUpdate(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
 	opts := &db.Options{FS: fs, UpdateItems: 50}
-	d := dbkit.MustOpen(t, "db", opts)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, "db", opts, dbkit.PairsSchema)
 	items := dbkit.Pairs(200, synth.Config{Seed: 9})
-	putAll(t, c, items[:100])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
+	train(t, c, items[:100], db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	for i := range 3 { // fewer than that each time
 		putAll(t, c, items[100+30*i:130+30*i])
-		dbkit.MustClose(t, d)
-		d = dbkit.MustOpen(t, "db", opts)
-		c = dbkit.MustCollection(t, d, "main")
+		d, c = reopen(t, d, "db", opts)
 	}
 	eventually(t, "an update of 60 items or more", func() bool { return activeSpace(t, c).Revision > 1 })
 	before := activeSpace(t, c).Revision
@@ -78,11 +74,8 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	other := need(db.Of(c).CreateCollection(ctx, "other", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(201, synth.Config{Seed: 9})
-	putAll(t, c, items[:100])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
-	for _, it := range items[100:] {
-		it.Labels = nil
-	}
+	train(t, c, items[:100], db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
+	unlabel(items[100:])
 	putAll(t, c, items[100:200])
 	written := func() (n int) {
 		must(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
@@ -102,9 +95,7 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 // Items that lack the modality that teaches wait for another teacher.
 func TestItemsThatOneTeacherSkips(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(400, synth.Config{Seed: 9})
-	putAll(t, c, items[:200])
+	_, c, items := openPairs(t, 200, 400, synth.Config{Seed: 9})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	for i, it := range items[200:] {
 		it.Labels = nil
@@ -150,9 +141,7 @@ func TestStatisticsThatHaveShrunk(t *testing.T) {
 // when it began, however many come meanwhile: these have codes already.
 func TestReindexEndsWhileItemsCome(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(400, synth.Config{Seed: 9})
-	putAll(t, c, items[:60])
+	_, c, items := openPairs(t, 60, 400, synth.Config{Seed: 9})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	n := 0
 	r, err := c.Reindex(ctx, db.ReindexOptions{Rate: 200, Progress: func(_ string, done, total int64) {
@@ -184,18 +173,14 @@ func putMany(t testing.TB, c *db.Collection, items []*db.Item, from, n int) {
 // Growing labels ends with its context, and says of all labels when no direction is left.
 func TestGrowingManyLabels(t *testing.T) {
 	dbkit.LongTest(t)
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(100, synth.Config{Seed: 9})
-	putAll(t, c, items)
+	_, c, items := openPairs(t, -1, 100, synth.Config{Seed: 9})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	for i := range 500 {
 		it := *items[i%100]
 		it.Key, it.Labels = fmt.Sprint("n", i), []string{fmt.Sprint("label ", i)}
 		putAll(t, c, []*db.Item{&it})
 	}
-	gone, cancel := context.WithCancel(ctx)
-	cancel()
-	errorIs(t, errOf(c.Update(gone, db.UpdateOptions{GrowLabels: true})), context.Canceled)
+	errorIs(t, errOf(c.Update(cancelled, db.UpdateOptions{GrowLabels: true})), context.Canceled)
 	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
 	failIf(t, len(u.Grown) != 12 || len(u.NoDirection) != 488 || u.Recoded != 12,
 		"%d labels have grown, %d have not, %d items have another code", len(u.Grown), len(u.NoDirection),
@@ -207,9 +192,7 @@ func TestGrowingManyLabels(t *testing.T) {
 // this one.
 func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	t.Parallel()
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{Seed: 1, Noise: 1.5})
-	putAll(t, c, items[:200])
+	d, c, items := openPairs(t, 200, 300, synth.Config{Seed: 1, Noise: 1.5})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
 	update := func(items []*db.Item) report.Drift {
 		t.Helper()
@@ -253,8 +236,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 		failIf(t, diff != "", "%s: %s", what, diff)
 	}
 	check("updated")
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
+	d, _ = reopen(t, d, db.State(d).Engine.Dir, nil)
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
 	check("reopened")
@@ -266,9 +248,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 // A label that has grown in this very update says nothing of drift: nothing has taught what it means.
 func TestDriftOfLabelsThatGrow(t *testing.T) {
 	t.Parallel()
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{Seed: 1, Noise: 1.5})
-	putAll(t, c, items[:200])
+	_, c, items := openPairs(t, 200, 300, synth.Config{Seed: 1, Noise: 1.5})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
 	for _, it := range items[240:] {
 		it.Labels = []string{"grown"}
@@ -314,11 +294,8 @@ func TestGuardOfFewLabelled(t *testing.T) {
 			}
 			items = append(items, it)
 		}
-		putAll(t, col, items[:200])
-		dbkit.MustTrain(t, col, db.TrainOptions{Options: fit.Options{Bits: 32}})
-		for _, it := range items[200:] {
-			it.Labels = nil
-		}
+		train(t, col, items[:200], db.TrainOptions{Options: fit.Options{Bits: 32}})
+		unlabel(items[200:])
 		putAll(t, col, items[200:])
 		if u := dbkit.MustUpdate(t, col, db.UpdateOptions{}); u.Revised != c.adopt ||
 			(u.Adopted.Unlabelled == "modality") != c.adopt || (u.Refused == 1000) == c.adopt {
@@ -408,8 +385,7 @@ func TestModelsTravel(t *testing.T) {
 			sameCodes(t, "imported", codeOrigins(t, from), codeOrigins(t, to))
 			putAll(t, from, items[150:])
 			putAll(t, to, items[150:])
-			dbkit.MustClose(t, d)
-			d = dbkit.MustOpen(t, "db", opts)
+			d, _ = reopen(t, d, "db", opts)
 			defer func() { dbkit.MustClose(t, d) }()
 			to = dbkit.MustCollection(t, d, "other")
 			sameCodes(t, "put later", codeOrigins(t, from), codeOrigins(t, to))
@@ -490,8 +466,6 @@ func TestImportModelRefuses(t *testing.T) {
 	flipped[len(flipped)/2] ^= 1
 	newer[4] = 9
 	var format *codec.FormatError
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
 	other := dbkit.PairsSchema
 	other.Modalities = []db.Modality{{Name: "image", Dim: 9}, {Name: "text", Dim: 5}}
 	sparse := dbkit.PairsSchema
@@ -516,7 +490,7 @@ func TestImportModelRefuses(t *testing.T) {
 		_, to := openWith(t, vfs.NewMem(), c.schema, nil)
 		_, err := to.ImportModel(ctx, bytes.NewReader(c.file), db.ImportModelOptions{})
 		failIf(t, err == nil || !c.is(err) || !strings.Contains(err.Error(), c.says), "%s: %v", what, err)
-		if _, err := to.ImportModel(ended, bytes.NewReader(file), db.ImportModelOptions{}); err == nil {
+		if _, err := to.ImportModel(cancelled, bytes.NewReader(file), db.ImportModelOptions{}); err == nil {
 			t.Errorf("%s: a cancelled import succeeds", what)
 		}
 		if spaces, err := to.Spaces(ctx); err != nil || len(spaces) > 0 && c.schema.Bits == 0 {
@@ -623,8 +597,7 @@ func TestRevisionsTravel(t *testing.T) {
 			}
 		}
 		sameProjections(t, fmt.Sprint("step ", i), from, to, items[280:])
-		dbkit.MustClose(t, d)
-		d = dbkit.MustOpen(t, "db", opts)
+		d, _ = reopen(t, d, "db", opts)
 		to = dbkit.MustCollection(t, d, "pairs")
 		sameProjections(t, fmt.Sprint("opened, step ", i), from, to, items[280:])
 		dbkit.CheckSound(t, d, fmt.Sprint("step ", i))

@@ -518,9 +518,8 @@ func TestItemsThatComeMeanwhileWait(t *testing.T) {
 // A row that gains a vector while an index takes rows in is found afterwards.
 func TestVectorsThatComeDuringAFold(t *testing.T) {
 	t.Parallel()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, indexedSchema)
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
 	items := embedded(t, 0, effort.Of(4000, 1500), 48)
 	first := slices.Clone(items)
 	for i, it := range items {
@@ -605,9 +604,7 @@ func TestAnOutgrownIndexIsNotUsed(t *testing.T) {
 		x.Churn = churn
 		b := need(x.Encode())(t)
 		keyValue{codec.NumberKey(codec.KindIndex, db.Inside(c).ID, x.ID), b}.put(t, d)
-		dbkit.MustClose(t, d)
-		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, ReadOnly: true, MustExist: true})
-		c = dbkit.MustCollection(t, d, "main")
+		d, c = reopen(t, d, "db", &db.Options{FS: fs, ReadOnly: true, MustExist: true})
 		explain, r, err := c.Explain(ctx, db.Query{From: "e", Vector: items[7].Vectors["e"]}, -1)
 		if err != nil || r.Approximate != used || slices.Equal(explain.OutgrownIndexes,
 			[]string{"e"}) == used {
@@ -640,9 +637,7 @@ func TestLooseVectorsOfManyProcesses(t *testing.T) {
 	putAll(t, c, odd)
 	for range 8 { // 800 would be more than it has
 		need(db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)))(t)
-		dbkit.MustClose(t, d)
-		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-		c = dbkit.MustCollection(t, d, "main")
+		d, c = reopen(t, d, "db", &db.Options{FS: fs})
 	}
 	defer dbkit.MustClose(t, d)
 	all, err := c.VectorIndexes()
@@ -681,8 +676,7 @@ func TestCellsAreOverfullAfterOpening(t *testing.T) {
 	items := embedded(t, 0, 2000, 48)
 	d, _ := indexed(t, fs, items)
 	for i, few := range []bool{true, false} {
-		dbkit.MustClose(t, d)
-		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+		d, _ = reopen(t, d, "db", &db.Options{FS: fs})
 		c := dbkit.MustCollection(t, d, "main")
 		n := map[bool]int{true: 20, false: 400}[few]
 		var more []*db.Item
@@ -701,9 +695,8 @@ func TestCellsAreOverfullAfterOpening(t *testing.T) {
 // An index is made while writers keep coming.
 func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 	t.Parallel()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, indexedSchema)
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
 	items := embedded(t, 0, effort.Of(2000, 1000), 48)
 	dbkit.PutAll(t, d, c, items)
 	var wg sync.WaitGroup
@@ -841,9 +834,7 @@ func TestIndexesOfLargeVectors(t *testing.T) {
 			if len(findings) > 0 {
 				t.Errorf("%s: %d findings, such as %v", name, len(findings), findings[0])
 			}
-			dbkit.MustClose(t, d)
-			d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-			c = dbkit.MustCollection(t, d, "main")
+			d, c = reopen(t, d, "db", &db.Options{FS: fs})
 			exact := answer(t, c, db.Query{From: "e", Vector: x, Recall: 1, K: 20})
 			r, err := c.Search(ctx, db.Query{From: "e", Vector: x, K: 20})
 			if err != nil {
@@ -880,9 +871,7 @@ func TestAnIndexWithOneLargeVector(t *testing.T) {
 			return err == nil && all[0].Unknown < 512
 		})
 		dbkit.CheckSound(t, d, string(metric))
-		dbkit.MustClose(t, d)
-		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-		c = dbkit.MustCollection(t, d, "main")
+		d, c = reopen(t, d, "db", &db.Options{FS: fs})
 		for _, x := range [][]float32{x, long} {
 			fine(t, errOf(c.Search(ctx, db.Query{From: "e", Vector: x, K: 20})), metric, "opened again")
 		}
@@ -972,9 +961,8 @@ func TestIndexesComeToRest(t *testing.T) {
 // One index of a modality is made at a time.
 func TestOneIndexAtATime(t *testing.T) {
 	t.Parallel()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, indexedSchema)
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
 	dbkit.PutAll(t, d, c, embedded(t, 0, 500, 48))
 	second := error(nil)
 	need(c.IndexVectors(ctx, db.IndexOptions{Progress: func(stage string, _, _ int64) {
@@ -997,8 +985,7 @@ func TestDamagedIndexIsTold(t *testing.T) {
 			must(t, db.State(d).Engine.DB.Set(key, []byte("garbage"), nil))
 		}
 	}
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	d, _ = reopen(t, d, "db", &db.Options{FS: fsys})
 	defer dbkit.MustClose(t, d)
 	c := dbkit.MustCollection(t, d, "main")
 	q := db.Query{From: "e", Vector: items[5].Vectors["e"], K: 10}

@@ -307,8 +307,7 @@ func TestWritesBesideAnIndex(t *testing.T) {
 	}
 	eventually(t, "the index has let go of what is gone", func() bool { return unknown() < 512 })
 	dbkit.CheckSound(t, d, "most are gone")
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	d, _ = reopen(t, d, "db", &db.Options{FS: fs})
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
 	for _, it := range now {
@@ -455,8 +454,7 @@ func TestIndexesThatAreNotCompleted(t *testing.T) {
 	t.Parallel()
 	items := embedded(t, 0, 600, 48)
 	fs := vfs.NewMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
+	d, c := openNew(t, "db", &db.Options{FS: fs}, indexedSchema)
 	dbkit.PutAll(t, d, c, items)
 	copied := vfs.NewMem()
 	some, cancel := context.WithCancel(ctx)
@@ -598,9 +596,9 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 		}
 		return x
 	}
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()},
+		db.Schema{Modalities: []db.Modality{{Name: "e", Dim: dim}}})
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: dim}}}))(t)
 	var items []*db.Item
 	for i := range n {
 		far := i%10 >= 7
@@ -693,8 +691,7 @@ func TestAnIndexPaysEarlierWithoutMemory(t *testing.T) {
 		failIf(t, err != nil || x.Plan != want, "plan %s, %v; want %s", x.Plan, err, want)
 	}
 	plan("vectors")
-	must(t, d.Close())
-	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: -1})
+	d, _ = reopen(t, d, "db", &db.Options{FS: fs, RerankCacheBytes: -1})
 	defer d.Close()
 	c = need(d.Collection("main"))(t)
 	plan("cells")
@@ -702,9 +699,8 @@ func TestAnIndexPaysEarlierWithoutMemory(t *testing.T) {
 
 // A search sees what was written before, though the rows of filters are kept.
 func TestFiltersFollowWrites(t *testing.T) {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, indexedSchema)
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
 	x := make([]float32, 48)
 	x[0] = 1
 	put := func(key string, year int64, labels ...string) {

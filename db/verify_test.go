@@ -113,8 +113,7 @@ func TestVerifyFindsNothing(t *testing.T) {
 	must(t, d.Compact(ctx))
 	dbkit.CheckSound(t, d, "compacted")
 	dir := db.State(d).Engine.Dir
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, dir, nil)
+	d, _ = reopen(t, d, dir, nil)
 	defer d.Close()
 	dbkit.CheckSound(t, d, "opened again")
 }
@@ -124,12 +123,10 @@ func TestVerifyFindsNothing(t *testing.T) {
 func TestVerifyWhileBuilding(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	d, c := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema)
 	defer d.Close()
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(200, synth.Config{Missing: .1})
-	putAll(t, c, items[:150])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
+	train(t, c, items[:150], db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	var crashes []*vfs.MemFS
 	opt := db.TrainOptions{Activate: true, Options: fit.Options{Bits: 24, Anchors: 20}}
 	opt.Progress = func(phase string, _, _ int64) {
@@ -159,11 +156,9 @@ func TestVerifyWhileBuilding(t *testing.T) {
 func TestVerifyRevisions(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewCrashableMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema)
 	items := dbkit.Pairs(300, synth.Config{Seed: 7, Missing: .1})
-	putAll(t, c, items[:100])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
+	train(t, c, items[:100], db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	for i := range 12 {
 		batch := items[100+10*i : 110+10*i]
 		for j, it := range batch {
@@ -201,9 +196,7 @@ func TestVerifyRevisions(t *testing.T) {
 // What is written while Verify looks changes nothing, and Verify can be ended.
 func TestVerifyWhileWriting(t *testing.T) {
 	t.Parallel()
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(400, synth.Config{})
-	putAll(t, c, items[:200])
+	d, c, items := openPairs(t, 200, 400, synth.Config{})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	done := make(chan struct{})
 	go func() {
@@ -251,8 +244,7 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 	t.Helper()
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(24, synth.Config{Classes: 3, Seed: 5})
-	putAll(t, c, items[:20])
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	train(t, c, items[:20], dbkit.TinyTraining(1))
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(2))
 	need(c.DeleteWhere(ctx, "NOT label = ''"))(t)
 	for space := db.Space(1); space <= 2; space++ {
@@ -309,14 +301,12 @@ func verifyFolder(t testing.TB, dir string) []report.Finding {
 func folderOf(t testing.TB) (dir string, tables []string) {
 	t.Helper()
 	dir = t.TempDir()
-	d := dbkit.MustOpen(t, dir, nil)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	d, c := openNew(t, dir, nil, dbkit.PairsSchema)
 	items := dbkit.Pairs(3000, synth.Config{})
 	for _, it := range items {
 		it.Payload = bytes.Repeat([]byte{1, 2, 3, 4, 5, 7, 11}, 30)
 	}
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
+	train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	must(t, d.Compact(ctx))
 	dbkit.MustClose(t, d)
 	tables, err := filepath.Glob(filepath.Join(dir, "store", "*.sst"))
@@ -418,9 +408,8 @@ func TestVerifyStoreThatDoesNotOpen(t *testing.T) {
 // Verify nevertheless tells how far it has come there, and ends there with its context.
 func TestVerifyCanBeCancelledInStatistics(t *testing.T) {
 	t.Parallel()
-	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	d, c := openNew(t, t.TempDir(), nil, dbkit.PairsSchema)
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(200, synth.Config{})) // one record of lessons
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	var told []int64

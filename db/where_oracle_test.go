@@ -344,9 +344,7 @@ func TestFiltersOverManyContainers(t *testing.T) {
 			}
 		}
 		commit(b)
-		dbkit.MustClose(t, d)
-		d = dbkit.MustOpen(t, "db", opts)
-		c = dbkit.MustCollection(t, d, "main")
+		d, c = reopen(t, d, "db", opts)
 	}
 	count := func(filter string) (n int) {
 		is := matching(t, filter)
@@ -435,12 +433,10 @@ func TestWhereRefuses(t *testing.T) {
 	failIf(t, !errors.As(err, &we), "evaluate: %v", err)
 	n, _ := c.Count(t.Context(), "")
 	failIf(t, n != 41, "%d items", n)
-	cctx, cancel := context.WithCancel(ctx)
-	cancel()
 	errorsAre(t, context.Canceled, map[string]error{
-		"count":  errOf(c.Count(cctx, "label = 'a'")),
-		"delete": errOf(c.DeleteWhere(cctx, "label = 'a'")),
-		"items":  firstError(c, cctx, "label = 'a'"),
+		"count":  errOf(c.Count(cancelled, "label = 'a'")),
+		"delete": errOf(c.DeleteWhere(cancelled, "label = 'a'")),
+		"items":  firstError(c, cancelled, "label = 'a'"),
 	})
 	dbkit.MustClose(t, d)
 	errorsAre(t, db.ErrClosed, map[string]error{
@@ -459,8 +455,7 @@ func firstError(c *db.Collection, ctx context.Context, where string) error {
 
 func mustPutAndTrain(t *testing.T, c *db.Collection) {
 	t.Helper()
-	putAll(t, c, dbkit.Pairs(40, synth.Config{}))
-	dbkit.MustTrain(t, c, db.TrainOptions{})
+	train(t, c, dbkit.Pairs(40, synth.Config{}), db.TrainOptions{})
 }
 
 // A deletion that finds nothing commits nothing; one that finds something is a
