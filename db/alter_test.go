@@ -3,7 +3,6 @@ package db_test
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -784,28 +783,6 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 	failIf(t, err != nil || diff != "", "%v, %v", err, diff)
 }
 
-// Whenever the power fails, a collection is there whole, or not at all.
-func TestCrashesAroundDroppingACollection(t *testing.T) {
-	mem := vfs.NewCrashableMem()
-	d, c := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema, dbkit.Pairs(60, synth.Config{})...)
-	defer func() { d.Close() }()
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
-	want := dbkit.AllItems(t, c)
-	before := mem.CrashClone(vfs.CrashCloneCfg{})
-	must(t, d.DropCollection(ctx, "main"))
-	after := mem.CrashClone(vfs.CrashCloneCfg{})
-
-	was := dbkit.MustOpen(t, "db", &db.Options{FS: before})
-	defer was.Close()
-	dbkit.EqualItems(t, want, dbkit.AllItems(t, dbkit.MustCollection(t, was, "main")))
-	is := dbkit.MustOpen(t, "db", &db.Options{FS: after})
-	defer is.Close()
-	errorIs(t, errOf(is.Collection("main")), db.ErrNotFound)
-	for key := range allKeys(t, is) {
-		failIf(t, key[0] != codec.KindDatabase, "key %x is left", key)
-	}
-}
-
 // A commit pays for the collections that it changes, and not for all that there are.
 func TestCommitsAmongManyCollections(t *testing.T) {
 	const many = 4000
@@ -844,57 +821,4 @@ func TestCommitsAmongManyCollections(t *testing.T) {
 	failIf(t, createAmong > createAlone+20_000, "creating a collection allocates %d bytes, and %d among %d",
 		createAlone, createAmong, many)
 	t.Logf("put: %d bytes, then %d; create: %d, then %d", putAlone, putAmong, createAlone, createAmong)
-}
-
-// Names and numbers of collections that come and go are those of a database that is opened
-// again, and snapshots keep theirs.
-func TestCollectionsComeAndGo(t *testing.T) {
-	mem := vfs.NewMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem, NoSync: true})
-	want := map[string]bool{}
-	var snaps []*db.Snapshot
-	var then []map[string]bool
-	for i := range 200 {
-		name := fmt.Sprint("c", i%70)
-		if want[name] {
-			must(t, d.DropCollection(ctx, name))
-			delete(want, name)
-		} else {
-			c := need(d.CreateCollection(ctx, name, dbkit.PairsSchema))(t)
-			putAll(t, c, []*db.Item{{Key: fmt.Sprint(i), Labels: []string{"a"}}})
-			want[name] = true
-		}
-		if i%40 == 0 {
-			s := need(d.Snapshot())(t)
-			snaps, then = append(snaps, s), append(then, maps.Clone(want))
-		}
-	}
-	check := func() {
-		t.Helper()
-		names, err := d.Collections()
-		stopIf(t, err != nil || len(names) != len(want), "%d collections, not %d: %v", len(names), len(want),
-			err)
-		for _, name := range names {
-			c, err := d.Collection(name)
-			stopIf(t, err != nil || !want[name], "%s: %v", name, err)
-			if s, err := c.Stats(); err != nil || s.Items != 1 || s.Name != name {
-				t.Fatalf("%+v, %v", s, err)
-			}
-		}
-		if s, err := d.Stats(); err != nil || s.Items != len(want) || len(s.Collections) != len(want) {
-			t.Fatalf("%+v, %v", s, err)
-		}
-	}
-	check()
-	for i, s := range snaps {
-		for j := range 70 {
-			name := fmt.Sprint("c", j)
-			_, err := s.Collection(name)
-			failIf(t, (err == nil) != then[i][name], "snapshot %d: %s: %v", i, name, err)
-		}
-		must(t, s.Close())
-	}
-	d, _ = reopen(t, d, "db", &db.Options{FS: mem})
-	check()
-	dbkit.MustClose(t, d)
 }

@@ -433,44 +433,29 @@ func TestDamagedIndexIsReported(t *testing.T) {
 	layer := codec.NewLayer()
 	layer.Add(60_000)
 	strange := need(layer.Append(nil, true))(t)
+	set := func(value []byte) func(d *db.DB, key []byte) error {
+		return func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, value, nil) }
+	}
+	lose := func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }
 	for name, tc := range map[string]struct {
 		kind   byte
 		damage func(d *db.DB, key []byte) error
 		open   bool // found when the codes are loaded, at the latest: nothing searches or writes them then
 	}{
-		"a posting names a missing code": {codec.KindSubstring, func(d *db.DB, key []byte) error {
-			return db.State(d).Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
-		}, false},
-		"a posting names a huge number": {codec.KindSubstring, func(d *db.DB, key []byte) error {
-			return db.State(d).Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
-		}, false},
-		"a posting is garbage": {codec.KindSubstring, func(d *db.DB, key []byte) error {
-			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
-		}, false},
-		"a posting is empty": {codec.KindSubstring,
-			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, nil, nil) }, false},
-		"a block of codes is missing": {codec.KindCodes,
-			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
-		"a block of codes is garbage": {codec.KindCodes, func(d *db.DB, key []byte) error {
-			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
-		}, true},
+		"a posting names a missing code": {codec.KindSubstring, set(codec.AppendPosting(nil, []uint32{0, 9000}, nil)), false},
+		"a posting names a huge number":  {codec.KindSubstring, set(codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil)), false},
+		"a posting is garbage":           {codec.KindSubstring, set([]byte("garbage")), false},
+		"a posting is empty":             {codec.KindSubstring, set(nil), false},
+		"a block of codes is missing":    {codec.KindCodes, lose, true},
+		"a block of codes is garbage":    {codec.KindCodes, set([]byte("garbage")), true},
 		"a block of codes is narrow": {codec.KindCodes,
 			func(d *db.DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
-		"rows of a code are garbage": {codec.KindCodeRows, func(d *db.DB, key []byte) error {
-			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
-		}, true},
-		"rows of a code are missing": {codec.KindCodeRows,
-			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
-		"rows of a code have no item": {codec.KindCodeRows,
-			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, strange, nil) }, true},
-		"keys of rows are missing": {codec.KindRowKeys,
-			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, false},
-		"keys of rows are garbage": {codec.KindRowKeys, func(d *db.DB, key []byte) error {
-			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
-		}, false},
-		"a block of row codes is garbage": {codec.KindRowCodes, func(d *db.DB, key []byte) error {
-			return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil)
-		}, false},
+		"rows of a code are garbage":      {codec.KindCodeRows, set([]byte("garbage")), true},
+		"rows of a code are missing":      {codec.KindCodeRows, lose, true},
+		"rows of a code have no item":     {codec.KindCodeRows, set(strange), true},
+		"keys of rows are missing":        {codec.KindRowKeys, lose, false},
+		"keys of rows are garbage":        {codec.KindRowKeys, set([]byte("garbage")), false},
+		"a block of row codes is garbage": {codec.KindRowCodes, set([]byte("garbage")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := vfs.NewMem()
@@ -540,27 +525,6 @@ func damagedUses(c *db.Collection) map[string]error {
 	out["by key"] = errOf(c.Search(ctx, db.Query{Key: "k3"}))
 	out["get"] = errOf(c.Get(ctx, "k3"))
 	return out
-}
-
-// Every way to write through a snapshot is refused and changes nothing.
-func TestSnapshotsAreReadOnly(t *testing.T) {
-	d, live := openNew(t, t.TempDir(), nil, db.Schema{Bits: 16})
-	defer dbkit.MustClose(t, d)
-	need(live.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}))(t)
-	snap := need(d.Snapshot())(t)
-	defer snap.Close()
-	c := need(snap.Collection("main"))(t)
-	for what, write := range map[string]func() error{
-		"put":         func() error { return errOf(c.Put(ctx, &db.Item{Key: "b", Code: []byte{1, 2}})) },
-		"merge":       func() error { return errOf(c.Merge(ctx, &db.Item{Key: "a", Code: []byte{1, 2}})) },
-		"delete":      func() error { _, err := c.Delete(ctx, "a"); return err },
-		"deleteWhere": func() error { _, err := c.DeleteWhere(ctx, "NOT label = ''"); return err },
-		"train":       func() error { _, err := c.Train(ctx, db.TrainOptions{}); return err },
-	} {
-		err := write()
-		failIf(t, !errors.Is(err, db.ErrReadOnly), "%s: %v", what, err)
-	}
-	holds(t, live, 1)
 }
 
 // Deleting by an expression right after opening waits for the codes.

@@ -17,15 +17,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// must1 returns what a call that must succeed returns.
-func must1[T any](t *testing.T) func(x T, err error) T {
-	return func(x T, err error) T {
-		t.Helper()
-		must(t, err)
-		return x
-	}
-}
-
 // Whatever the database returns can be encoded as JSON, that of queries by code, which have
 // no scores, too; its names are those of JSON, not of Go; and a type that has a form of its own
 // reads it, too, as encoding/json would take it for another one without an error.

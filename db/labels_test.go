@@ -18,7 +18,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/effort"
-	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -207,83 +206,32 @@ func renamingBesideAPut(t *testing.T) {
 	dbkit.CheckSound(t, d, "in the end")
 }
 
-// Labels are those that items have, whoever asked when before: of the present, and of snapshots that are
-// asked later.
+// More labels in use than are read one by one are told, and a snapshot has those of its time.
 func TestLabelsFollowWrites(t *testing.T) {
 	t.Parallel()
 	d, c := dbkit.OpenCoded(t, 8)
-	defer dbkit.MustClose(t, d)
-	r := seed.Rand(t, 7, 7)
-	items := map[string]string{} // key -> label
-	inUse := func() map[string]bool {
-		out := map[string]bool{}
-		for _, l := range items {
-			out[l] = true
-		}
-		return out
-	}
-	check := func(what string, c *db.Collection, want map[string]bool) {
+	check := func(c *db.Collection, want ...string) {
 		t.Helper()
 		labels, err := c.Labels()
-		stopIf(t, err != nil || !slices.Equal(slices.Sorted(slices.Values(labels)),
-			slices.Sorted(maps.Keys(want))), "%s: labels %q, %v, want %v", what, labels, err, want)
-		if s, err := c.Stats(); err != nil || s.Labels != len(want) {
-			t.Fatalf("%s: %+v, %v", what, s, err)
-		}
+		slices.Sort(labels)
+		failIf(t, err != nil || !slices.Equal(labels, want), "labels %q, %v, want %q", labels, err, want)
+		s, err := c.Stats()
+		failIf(t, err != nil || s.Labels != len(want), "%+v, %v", s, err)
 	}
-	var snapshots []pastLabels
-	for i := range 400 {
-		key, label := fmt.Sprint("k", r.IntN(12)), fmt.Sprint("l", r.IntN(8))
-		var err error
-		switch r.IntN(7) {
-		case 0, 1:
-			_, err = c.Delete(ctx, key)
-			delete(items, key)
-		case 2:
-			_, err = c.Put(ctx, &db.Item{Key: key, Code: []byte{1}}) // without a label
-			delete(items, key)
-		case 3:
-			s, serr := d.Snapshot()
-			snapshots, err = append(snapshots, pastLabels{s, inUse()}), serr
-		default:
-			_, err = c.Put(ctx, &db.Item{Key: key, Code: []byte{1}, Labels: []string{label}})
-			items[key] = label
-		}
-		must(t, err)
-		if r.IntN(3) == 0 {
-			check(fmt.Sprint("operation ", i), c, inUse())
-		}
-		if len(snapshots) > 3 {
-			s := snapshots[0]
-			check(fmt.Sprint("a snapshot, at operation ", i), s.collection(t), s.labels)
-			snapshots = snapshots[1:]
-			must(t, s.Close())
-		}
+	var many []*db.Item
+	var want []string
+	for i := range 1500 {
+		want = append(want, fmt.Sprintf("m%04d", i))
+		many = append(many, &db.Item{Key: fmt.Sprint(i), Code: []byte{1}, Labels: want[i:]})
 	}
-	many := d.NewBatch()
-	for i := range 1500 { // more than are read one by one
-		must(t, many.Put(c, &db.Item{Key: fmt.Sprint("many", i), Code: []byte{1},
-			Labels: []string{fmt.Sprint("m", i)}}))
-		items[fmt.Sprint("many", i)] = fmt.Sprint("m", i)
-	}
-	must(t, many.Commit(ctx))
-	check("many labels", c, inUse())
-	for _, s := range snapshots {
-		check("a snapshot, in the end", s.collection(t), s.labels)
-		must(t, s.Close())
-	}
-}
-
-// pastLabels is a snapshot with the labels that its items have.
-type pastLabels struct {
-	*db.Snapshot
-	labels map[string]bool
-}
-
-func (p pastLabels) collection(t *testing.T) *db.Collection {
-	t.Helper()
-	c := need(p.Collection("main"))(t)
-	return c
+	putAll(t, c, many)
+	check(c, want...)
+	s := need(d.Snapshot())(t)
+	defer s.Close()
+	need(c.Delete(ctx, "0"))(t)
+	need(c.Put(ctx, &db.Item{Key: "2", Code: []byte{1}, Labels: []string{"a"}}))(t)
+	check(c, slices.Concat([]string{"a"}, want[1:2], want[3:])...)
+	check(need(s.Collection("main"))(t), want...)
 }
 
 // putMarks commits marks, given as name and value in turn.

@@ -200,37 +200,6 @@ func TestClosedDatabase(t *testing.T) {
 	})
 }
 
-// Pebble reports a failed write of its log by ending the process. Ours refuses
-// writes from then on, serves reads, and recovers what it had acknowledged.
-func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
-	mem := vfs.NewMem()
-	var broken atomic.Bool
-	fsys := failing(mem, errors.New("the disk is gone"), func(op errorfs.Op) bool {
-		return broken.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite
-	})
-	d, c := openNew(t, "db", &db.Options{FS: fsys}, dbkit.PairsSchema)
-	items := dbkit.Pairs(20, synth.Config{})
-	train(t, c, items, db.TrainOptions{})
-	broken.Store(true)
-	for range 2 {
-		errorIs(t, errOf(c.Put(ctx, &db.Item{Key: "late"})), db.ErrFailed)
-	}
-	errorIs(t, errOf(c.Train(ctx, db.TrainOptions{})), db.ErrFailed)
-	it, err := c.Get(ctx, "k7")
-	failIf(t, err != nil || it.Labels[0] != items[7].Labels[0], "get: %v, %v", it, err)
-	r, err := c.Search(ctx, db.Query{Key: "k7"})
-	failIf(t, err != nil || len(r.Hits) != 10, "search: %v, %v", r, err)
-	errorIs(t, d.Close(), db.ErrFailed, "fddhdb: ")
-	broken.Store(false)
-	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	defer d.Close()
-	c = dbkit.MustCollection(t, d, "main")
-	for _, it := range items {
-		fine(t, errOf(c.Get(ctx, it.Key)))
-	}
-	fine(t, errOf(c.Put(ctx, &db.Item{Key: "later"})))
-}
-
 func TestTrainRefuses(t *testing.T) {
 	t.Parallel()
 	few := dbkit.Pairs(6, synth.Config{Classes: 3})

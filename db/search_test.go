@@ -31,7 +31,7 @@ import (
 )
 
 func TestSearchRefuses(t *testing.T) {
-	d, c, items := openPairs(t, -1, 40, synth.Config{})
+	_, c, items := openPairs(t, -1, 40, synth.Config{})
 	text := items[0].Vectors["text"]
 	errorIs(t, errOf(c.SearchRadius(ctx, db.Query{From: "text", Vector: text}, 3)), db.ErrNoModel)
 	errorIs(t, third(c.Encode(items[0])), db.ErrNoModel)
@@ -54,7 +54,8 @@ func TestSearchRefuses(t *testing.T) {
 		"unknown key":     {db.Query{Key: "nobody"}, db.ErrNotFound, "nobody"},
 		"code length":     {db.Query{Code: make([]byte, 7)}, db.ErrInvalid, "56 bits"},
 		"negative k":      {db.Query{Key: "k1", K: -1}, db.ErrInvalid, "k = -1"},
-		"unknown rerank":  {db.Query{Key: "k1", Rerank: 9}, db.ErrInvalid, "rerank"},
+		"unknown rerank":  {db.Query{Key: "k1", Rerank: 9}, db.ErrInvalid, "asymmetric"},
+		"unknown plan":    {db.Query{Key: "k1", Plan: 77}, db.ErrInvalid, "blockscan"},
 		"negative rerank": {db.Query{Key: "k1", Rerank: -1}, db.ErrInvalid, "rerank"},
 		"unknown from id": {db.Query{Key: "k1", From: "smell"}, db.ErrInvalid, "smell"},
 	} {
@@ -62,53 +63,18 @@ func TestSearchRefuses(t *testing.T) {
 		failIf(t, !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says), "%s: %v", name, err)
 	}
 	errorIs(t, errOf(c.SearchRadius(ctx, db.Query{Key: "k1"}, -1)), db.ErrInvalid)
-	errorIs(t, errOf(c.Search(cancelled, db.Query{Key: "k1"})), context.Canceled)
-	empty := need(d.CreateCollection(ctx, "empty", db.Schema{Bits: 8}))(t)
-	q := db.Query{Code: []byte{1}}
-	errorsAre(t, context.Canceled, map[string]error{
-		"search": errOf(empty.Search(cancelled, q)), "radius": errOf(empty.SearchRadius(cancelled, q, 1)),
-		"all":     errOf(empty.SearchAll(cancelled, []db.Query{q})),
-		"explain": third(empty.Explain(cancelled, q, -1)),
-	})
-	errorIs(t, errOf(c.Put(cancelled, &db.Item{Key: "late"})), context.Canceled)
 	for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
 		gives(t, r)(db.ParseRerank(strings.ToUpper(r.String())))
 	}
 	errorIs(t, errOf(db.ParseRerank("best")), db.ErrInvalid, "asymmetric")
-	_ = d
+	errorIs(t, errOf(db.Open("", nil)), db.ErrInvalid, "is empty")
 }
 
-func BenchmarkSearch(b *testing.B) {
-	_, c, items := openPairs(b, -1, 2000, synth.Config{Classes: 10})
-	dbkit.MustTrain(b, c, db.TrainOptions{})
-	for _, from := range []string{"image", "text"} {
-		for _, order := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric, db.RerankAuto} {
-			name := "from=" + from
-			if order != db.RerankProjection {
-				name += "/" + order.String()
-			}
-			b.Run(name, func(b *testing.B) {
-				q := db.Query{From: from, Vector: items[0].Vectors[from], Rerank: order}
-				for b.Loop() {
-					need(c.Search(ctx, q))(b)
-				}
-			})
-		}
-	}
-}
-
-// openMixed makes a learned collection of labelled and unlabelled items, some of
-// which lack a modality: many codes, some of them shared.
+// openMixed makes a learned collection of labelled and unlabelled items, some of which lack a modality: many
+// codes, some of them shared.
 func openMixed(t testing.TB, bits int) (c *db.Collection, items []*db.Item) {
 	t.Helper()
-	_, c, items = openMixedDB(t, bits)
-	return c, items
-}
-
-// openMixedDB is openMixed with the database.
-func openMixedDB(t testing.TB, bits int) (d *db.DB, c *db.Collection, items []*db.Item) {
-	t.Helper()
-	d, c = dbkit.OpenPairs(t)
+	_, c = dbkit.OpenPairs(t)
 	items = dbkit.Pairs(240, synth.Config{Classes: 5, Noise: 2})
 	for i, it := range items {
 		if i%2 == 1 {
@@ -119,7 +85,7 @@ func openMixedDB(t testing.TB, bits int) (d *db.DB, c *db.Collection, items []*d
 		}
 	}
 	train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: bits}})
-	return d, c, items
+	return c, items
 }
 
 // Explain says what was read, and predicts what can be chosen.
@@ -532,26 +498,14 @@ func TestCursorOfSomethingElse(t *testing.T) {
 	failIf(t, err != nil || len(res.Hits) != 2 || res.Hits[0].Key != "b", "%v, %v", res, err)
 }
 
-// A cursor from before a training says that the codes are others now.
-func TestCursorOfAnotherSpace(t *testing.T) {
-	_, c, _ := openPairs(t, -1, 40, synth.Config{})
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
-	q := db.Query{Code: []byte{1, 2}}
-	res := need(c.Search(ctx, q))(t)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
-	q.After = res.Next
-	errorIs(t, errOf(c.Search(ctx, q)), db.ErrInvalid, "space 2")
-}
-
 // Whatever stands in a cursor, with or without a good checksum: no panic, and never an item twice.
 func FuzzCursor(f *testing.F) {
-	d, c := dbkit.OpenCoded(f, 8)
+	_, c := dbkit.OpenCoded(f, 8)
 	var items []*db.Item
 	for i := range 40 {
 		items = append(items, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i % 16)}})
 	}
 	putAll(f, c, items)
-	_ = d
 	res := need(c.Search(ctx, db.Query{Code: []byte{3}}))(f)
 	good := need(base64.RawURLEncoding.DecodeString(res.Next))(f)
 	f.Add(res.Next, []byte(nil))
@@ -706,7 +660,10 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 		}
 	}
 	check("untrained", db.Query{From: "image", To: "image", Vector: x["image"], MinSimilarity: .1})
+	early := db.Query{From: "text", Vector: x["text"], K: 2}
+	early.After = need(c.Search(ctx, early))(t).Next
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	errorIs(t, errOf(c.Search(ctx, early)), db.ErrInvalid, "before the training")
 	check("learned", db.Query{From: "image", To: "image", Vector: x["image"], MinSimilarity: .1,
 		Rerank: db.RerankProjection})
 
@@ -715,6 +672,10 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 	stopIf(t, err != nil || page.Next == "", "%v, %v", page, err)
 	own.After, own.ExcludeSelf = page.Next, true
 	errorIs(t, errOf(c.Search(ctx, own)), db.ErrInvalid)
+	coded := db.Query{Code: make([]byte, 2), K: 2}
+	coded.After = need(c.Search(ctx, coded))(t).Next
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(2))
+	errorIs(t, errOf(c.Search(ctx, coded)), db.ErrInvalid, "space 2")
 }
 
 // costs fails if f allocates more than so many bytes.
@@ -819,12 +780,8 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		return res.Next
 	}()
 	for name, q := range map[string]db.Query{
-		"a negative k":        {Key: "k1", K: -1},
 		"the least k":         {Key: "k1", K: math.MinInt},
-		"no order":            {Key: "k1", Rerank: 99},
-		"no order below":      {Key: "k1", Rerank: -1},
 		"no plan":             {Key: "k1", Plan: 99},
-		"nothing":             {},
 		"everything":          {Key: "k1", Code: []byte{1}, Vector: odd(1)},
 		"NaN":                 {From: "text", Vector: odd(math.NaN())},
 		"Inf":                 {From: "text", Vector: odd(math.Inf(-1))},

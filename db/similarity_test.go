@@ -697,18 +697,6 @@ func TestUntrainedReads(t *testing.T) {
 	}
 }
 
-// An answer by vectors does not go on after a training, which has other answers.
-func TestCursorOfBeforeTraining(t *testing.T) {
-	t.Parallel()
-	_, c, items := openPairs(t, -1, 60, synth.Config{Classes: 3})
-	q := db.Query{From: "text", Vector: items[0].Vectors["text"]}
-	page, err := c.Search(ctx, q)
-	stopIf(t, err != nil || page.Next == "", "%v, %v", page, err)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
-	q.After = page.Next
-	errorIs(t, errOf(c.Search(ctx, q)), db.ErrInvalid, "before the training")
-}
-
 // plainMetric is what a metric makes of two dense vectors: where it puts them, and what hits say.
 func plainMetric(metric db.Metric, x, y []float32) (place, similarity float32) {
 	var xy, apart float64

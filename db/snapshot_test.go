@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -60,21 +59,26 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	errorsAre(t, db.ErrReadOnly, map[string]error{
 		"put":    errOf(then.Put(ctx, items[0])),
 		"merge":  errOf(then.Merge(ctx, items[0])),
-		"delete": errOf(then.Delete(ctx, "k1")),
-		"train":  errOf(then.Train(ctx, db.TrainOptions{})),
-		"batch":  b.Put(then, items[0]),
+		"delete": errOf(then.Delete(ctx, "k1")), "delete where": errOf(then.DeleteWhere(ctx, "NOT label = ''")),
+		"train": errOf(then.Train(ctx, db.TrainOptions{})),
+		"batch": b.Put(then, items[0]),
 	})
+	holds(t, c, 40)
 	// Everything goes on, and the snapshot stays.
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 24}})
 	need(c.Delete(ctx, "k1", "k2", "k3"))(t)
 	must(t, d.Compact(ctx))
 	errorsAre(t, nil, uses(then))
 	gives(t, 40)(dbkit.CountWithin(then, db.Query{Code: []byte{1, 2}}, 16))
+	runs := need(then.SearchRadius(ctx, db.Query{Key: "k7"}, 4))(t)
 	gives(t, 37)(dbkit.CountWithin(c, db.Query{Code: []byte{1, 2, 3}}, 24))
 	must(t, s.Close())
 	errorsAre(t, db.ErrClosed, uses(then))
-	errorIs(t, errOf(s.Collection("main")), db.ErrClosed)
-	errorIs(t, s.Close(), db.ErrClosed)
+	must(t, runs.Close())
+	for _, err := range []error{errOf(s.Collection("main")), s.Close(), errOf(runs.First(ctx, 1)), runs.Close()} {
+		// The database is open.
+		failIf(t, !errors.Is(err, db.ErrClosed) || strings.Contains(err.Error(), "database"), "%v", err)
+	}
 }
 
 // Closing the database ends what is open, whichever plan has made it.
@@ -188,45 +192,6 @@ func TestCancelledSearches(t *testing.T) {
 		"distances": errOf(runs.Distances(cancelled)), "compact": d.Compact(cancelled)})
 }
 
-// A snapshot or runs that were closed do not say that the database was, which is open.
-func TestClosedSnapshotsSayWhatIsClosed(t *testing.T) {
-	d, c := dbkit.OpenCoded(t, 16)
-	putAll(t, c, []*db.Item{{Key: "k", Code: []byte{1, 2}}})
-	s := need(d.Snapshot())(t)
-	runs := need(c.SearchRadius(ctx, db.Query{Key: "k"}, 4))(t)
-	must(t, errors.Join(s.Close(), runs.Close()))
-	for _, err := range []error{
-		errOf(s.Collection("main")), s.Close(), errOf(runs.First(ctx, 1)), runs.Close(),
-	} {
-		failIf(t, !errors.Is(err, db.ErrClosed) || strings.Contains(err.Error(), "database"), "%v", err)
-	}
-}
-
-// What is not known is answered with what is.
-func TestErrorsListWhatIsPossible(t *testing.T) {
-	_, c := dbkit.OpenCoded(t, 16)
-	putAll(t, c, []*db.Item{{Key: "k", Code: []byte{1, 2}}})
-	for says, err := range map[string]error{
-		"blockscan":  errOf(c.Search(ctx, db.Query{Key: "k", Plan: 77})),
-		"asymmetric": errOf(c.Search(ctx, db.Query{Key: "k", Rerank: 77})),
-		"is empty":   errOf(db.Open("", nil)),
-	} {
-		failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), says), "%v, not %q", err,
-			says)
-	}
-}
-
-// collect returns what an iteration yields until its error.
-func collect[T any](all iter.Seq2[T, error]) (got []T, err error) {
-	for x, err := range all {
-		if err != nil {
-			return got, err
-		}
-		got = append(got, x)
-	}
-	return got, nil
-}
-
 // Keys are in the order of their bytes, those with a prefix together, and items come with all that they hold.
 func TestKeysInOrder(t *testing.T) {
 	ctx := t.Context()
@@ -258,7 +223,7 @@ func TestKeysInOrder(t *testing.T) {
 					want = append(want, k)
 				}
 			}
-			got, err := collect(test.c.Keys(ctx, prefix))
+			got, err := dbkit.Collect(test.c.Keys(ctx, prefix))
 			failIf(t, err != nil || !slices.Equal(got, want), "keys with %.20q: %q, %v; want %q", prefix, got,
 				err, want)
 		}
@@ -279,7 +244,7 @@ func TestKeysInOrder(t *testing.T) {
 	}
 	want := []string{"b", "b/1", "b/2", "b/\U0010ffff"}
 	failIf(t, !slices.Equal(seen, want), "during writes: %q, want %q", seen, want)
-	_, keysErr := collect(c.Keys(cancelled, ""))
+	_, keysErr := dbkit.Collect(c.Keys(cancelled, ""))
 	_, hasErr := c.Has(cancelled, "a")
 	for _, err := range []error{keysErr, hasErr} {
 		failIf(t, !errors.Is(err, context.Canceled), "cancelled: %v", err)
@@ -359,11 +324,11 @@ func TestSample(t *testing.T) {
 	}
 	need(c.Delete(t.Context(), "8"))(t)
 	for _, where := range []string{"", "label = 'even'", "label = 'none'"} {
-		all := need(collect(c.Items(t.Context(), where)))(t)
+		all := need(dbkit.Collect(c.Items(t.Context(), where)))(t)
 		drawn := map[string]int{}
 		const n, seeds = 5, 600
 		for seed := range uint64(seeds) {
-			got := need(collect(c.Sample(t.Context(), n, seed, where)))(t)
+			got := need(dbkit.Collect(c.Sample(t.Context(), n, seed, where)))(t)
 			stopIf(t, len(got) != min(n, len(all)), "where %q, seed %d: %d items", where, seed, len(got))
 			rest := all
 			for _, it := range got {
@@ -381,13 +346,13 @@ func TestSample(t *testing.T) {
 			}
 		}
 	}
-	once, again := need(collect(c.Sample(t.Context(), 5, 7, "")))(t),
-		need(collect(c.Sample(t.Context(), 5, 7, "")))(t)
+	once, again := need(dbkit.Collect(c.Sample(t.Context(), 5, 7, "")))(t),
+		need(dbkit.Collect(c.Sample(t.Context(), 5, 7, "")))(t)
 	equal(t, once, again)
-	all := need(collect(c.Sample(t.Context(), items, 1, "label = ?", "even")))(t)
+	all := need(dbkit.Collect(c.Sample(t.Context(), items, 1, "label = ?", "even")))(t)
 	failIf(t, len(all) != items/2-1, "%d of all", len(all))
 	for n, where := range map[int]string{0: "", -1: "", 1: "label =", 2: "label = ?"} {
-		_, err := collect(c.Sample(t.Context(), n, 1, where))
+		_, err := dbkit.Collect(c.Sample(t.Context(), n, 1, where))
 		failIf(t, !errors.Is(err, db.ErrInvalid), "%d where %q: %v", n, where, err)
 	}
 }

@@ -187,16 +187,16 @@ func CountWithin(c *db.Collection, q db.Query, radius int) (int, error) {
 	return runs.Total(), runs.Close()
 }
 
-// Collect returns all hits of a sequence.
-func Collect(seq iter.Seq2[db.Hit, error]) ([]db.Hit, error) {
-	var hits []db.Hit
-	for h, err := range seq {
+// Collect returns what a sequence yields before its error.
+func Collect[T any](seq iter.Seq2[T, error]) ([]T, error) {
+	var all []T
+	for x, err := range seq {
 		if err != nil {
-			return hits, err
+			return all, err
 		}
-		hits = append(hits, h)
+		all = append(all, x)
 	}
-	return hits, nil
+	return all, nil
 }
 
 // LongTest is a test that takes long (effort.Slow), and runs beside others: so it changes nothing that they
