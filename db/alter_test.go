@@ -204,9 +204,8 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	sounds(items[50:])
 	items[80].Vectors, items[80].Labels = map[string][]float32{"audio": {1, 0, 0}}, nil
 	putAll(t, c, items[50:])
-	if it, err := c.Get(ctx, "k80"); err != nil || it.Code != nil {
-		t.Errorf("%+v, %v", it, err)
-	}
+	it, err := c.Get(ctx, "k80")
+	failIf(t, err != nil || it.Code != nil, "%+v, %v", it, err)
 	checkCodes(t, c, dbkit.AllItems(t, c))
 	dbkit.CheckSound(t, d, "altered")
 	unlearned := func(what string, err error) {
@@ -232,9 +231,8 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	failIf(t, err != nil || found[0].To != "text" || found[0].Hamming.Database != 89, "%+v, %v", found, err)
 	// What has it can be found by the codes that it has.
 	to := db.Query{From: "image", To: "audio", Vector: items[7].Vectors["image"], K: 90}
-	if res, err := c.Search(ctx, to); err != nil || len(res.Hits) != 40-1 {
-		t.Errorf("%d hits, %v", len(res.Hits), err)
-	}
+	res, err := c.Search(ctx, to)
+	failIf(t, err != nil || len(res.Hits) != 40-1, "%d hits, %v", len(res.Hits), err)
 	s, err := c.Stats()
 	failIf(t, err != nil || !s.Modalities[0].Learned || s.Modalities[2].Learned ||
 		s.Modalities[2].Items != 40 || s.CodedItems != 89, "%+v, %v", s, err)
@@ -251,9 +249,8 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 		res, err := c.Search(ctx, q)
 		failIf(t, err != nil || len(res.Hits) == 0, "from %s to %s: %+v, %v", q.From, q.To, res, err)
 	}
-	if it, err := c.Get(ctx, "k80"); err != nil || it.Code == nil {
-		t.Errorf("%+v, %v", it, err)
-	}
+	it, err = c.Get(ctx, "k80")
+	failIf(t, err != nil || it.Code == nil, "%+v, %v", it, err)
 	checkCodes(t, c, dbkit.AllItems(t, c))
 	unlearned("the space before", errOf(mustInSpace(t, c, 1).Search(ctx, from)))
 	dbkit.CheckSound(t, d, "trained")
@@ -315,8 +312,7 @@ func TestBatchesAcrossAlter(t *testing.T) {
 		must(t, b.Commit(ctx))
 		sum := func(where string) int {
 			t.Helper()
-			count := need(c.Count(ctx, where))(t)
-			return count
+			return need(c.Count(ctx, where))(t)
 		}
 		both := 0
 		if n < bulkItems {

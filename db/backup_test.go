@@ -38,14 +38,12 @@ import (
 
 func mustFolder(t testing.TB) backup.Store {
 	t.Helper()
-	repo := need(backup.Folder(filepath.Join(t.TempDir(), "backups")))(t)
-	return repo
+	return need(backup.Folder(filepath.Join(t.TempDir(), "backups")))(t)
 }
 
 func mustBackup(t testing.TB, d *db.DB, repo backup.Store, opt db.BackupOptions) *backup.Manifest {
 	t.Helper()
-	m := need(d.Backup(ctx, repo, opt))(t)
-	return m
+	return need(d.Backup(ctx, repo, opt))(t)
 }
 
 // restored restores a backup and opens the database, to be closed at the end of the test.
@@ -210,10 +208,9 @@ func TestRestoreRefuses(t *testing.T) {
 	errorIs(t, errOf(os.Stat(dir)), os.ErrNotExist)
 	m, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{Before: first.Time})
 	failIf(t, err != nil || m.ID != first.ID, "by time: %v, %v", m, err)
-	if m, err := db.Restore(ctx, repo, t.TempDir(), nil,
-		db.RestoreOptions{ID: second.ID[:len(second.ID)-2]}); err != nil || m.ID != second.ID {
-		t.Errorf("by the beginning of an id, to an empty folder: %v, %v", m, err)
-	}
+	m, err = db.Restore(ctx, repo, t.TempDir(), nil, db.RestoreOptions{ID: second.ID[:len(second.ID)-2]})
+	failIf(t, err != nil || m.ID != second.ID, "by the beginning of an id, to an empty folder: %v, %v", m,
+		err)
 }
 
 // A damaged object, and one that is missing, are found by verify and by restore, which
@@ -251,9 +248,8 @@ func TestDamagedBackups(t *testing.T) {
 		})
 		failIf(t, err != nil || found != 1 || v.Findings != 1, "%s: verify: %+v, %v", what, v, err)
 		next := mustBackup(t, d, repo, db.BackupOptions{})
-		if _, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{ID: next.ID}); err != nil {
-			t.Errorf("%s: restore of the next backup: %v", what, err)
-		}
+		_, err = db.Restore(ctx, repo, dir, nil, db.RestoreOptions{ID: next.ID})
+		failIf(t, err != nil, "%s: restore of the next backup: %v", what, err)
 	}
 }
 
@@ -736,10 +732,7 @@ func (f *failAt) MaybeError(op errorfs.Op) error {
 func TestEveryFailedOperationOfARestore(t *testing.T) {
 	dbkit.LongTest(t)
 	_, repo := memWorld(t)
-	for k := 0; ; k++ {
-		if !effort.Sampled(k, 3) {
-			continue
-		}
+	for k := range sampled(3) {
 		mem := vfs.NewMem()
 		fail := &failAt{FailOnce: dbkit.FailOnce{K: k}, armed: true}
 		_, err := db.Restore(ctx, repo, "r", &db.Options{FS: errorfs.Wrap(mem, fail)}, db.RestoreOptions{})
@@ -773,10 +766,7 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 	dbkit.LongTest(t)
 	items := dbkit.Pairs(10_000, synth.Config{})
 	mem, repo := memWorld(t)
-	for k := 0; ; k++ {
-		if !effort.Sampled(k, 3) {
-			continue
-		}
+	for k := range sampled(3) {
 		fail := &failAt{FailOnce: dbkit.FailOnce{K: k}}
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: errorfs.Wrap(mem, fail)})
 		c := dbkit.MustCollection(t, d, "main")

@@ -502,10 +502,7 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
 	dbkit.LongTest(t)
 	alone := 0
-	for k := 0; ; k++ {
-		if !effort.Sampled(k, 5) {
-			continue
-		}
+	for k := range sampled(5) {
 		mem := vfs.NewMem()
 		fail := &dbkit.FailOnce{K: k}
 		puts, loaded, retried, unknown := bulkLife(errorfs.Wrap(mem, fail), false)
@@ -545,9 +542,8 @@ func TestFailedReadsOfABulkLoad(t *testing.T) {
 	for _, it := range dbkit.CodeItems(bulkItems, 16, 2, nil) {
 		b.Put(w.c, it)
 	}
-	if err := b.Commit(ctx); !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) {
-		t.Fatal(err)
-	}
+	err = b.Commit(ctx)
+	stopIf(t, !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed), "%v", err)
 	broken.Store(false)
 	w.put(dbkit.CodeItems(bulkItems, 16, 2, nil))
 	other := newWorld(t, db.Schema{Bits: 16}, true)

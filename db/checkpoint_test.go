@@ -71,9 +71,8 @@ func checkCopy(t testing.TB, fsys vfs.FS, dir, what string) {
 	}
 	c := dbkit.MustCollection(t, d, "main")
 	gives(t, 60, what)(c.Count(t.Context(), ""))
-	if r, err := c.Search(ctx, db.Query{Key: "k7", K: 60}); err != nil || len(r.Hits) != 60 {
-		t.Errorf("%s: %v, %v", what, r, err)
-	}
+	r, err := c.Search(ctx, db.Query{Key: "k7", K: 60})
+	failIf(t, err != nil || len(r.Hits) != 60, "%s: %v, %v", what, r, err)
 	all, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: true})
 	for _, f := range all {
 		t.Errorf("%s: %v", what, f)
@@ -95,18 +94,10 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 			fsys := errorfs.Wrap(mem, fail)
 			d, _ := openForCheckpoints(t, fsys)
 			defer func() { dbkit.MustClose(t, d) }()
-			for k := 0; ; k++ {
-				if !effort.Sampled(k, 7) {
-					continue
-				}
-				fail.Mu.Lock()
-				fail.K, fail.Fired = k, false
-				fail.Mu.Unlock()
+			for k := range sampled(7) {
+				fail.Arm(k)
 				err := d.Checkpoint(ctx, "copy", opt)
-				fail.Mu.Lock()
-				fired := fail.Fired
-				fail.Fired = true
-				fail.Mu.Unlock()
+				fired := fail.Disarm()
 				stopIf(t, err != nil && (!errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) ||
 					strings.Count(err.Error(), "fddhdb: ") != 1), "change %d failed: %v", k, err)
 				if left := there(t, mem); err == nil && !slices.Equal(left, []string{"copy"}) ||
@@ -144,20 +135,12 @@ func TestEveryFailedReadOfACheckpoint(t *testing.T) {
 		fsys := errorfs.Wrap(mem, fail)
 		d, _ := openForCheckpoints(t, fsys)
 		dbkit.MustClose(t, d)
-		for k := 0; ; k++ {
-			if !effort.Sampled(k, 11) {
-				continue
-			}
+		for k := range sampled(11) {
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, CacheBytes: 1})
 			must(t, d.WaitForIndex(ctx))
-			fail.Mu.Lock()
-			fail.K, fail.Fired = k, false
-			fail.Mu.Unlock()
+			fail.Arm(k)
 			err := d.Checkpoint(ctx, "copy", opt)
-			fail.Mu.Lock()
-			fired := fail.Fired
-			fail.Fired = true
-			fail.Mu.Unlock()
+			fired := fail.Disarm()
 			left := there(t, mem)
 			stopIf(t, (err == nil) != slices.Equal(left, []string{"copy"}) || err != nil && len(left) > 0,
 				"%s, read %d failed: %v, and there is %v", what, k, err, left)
@@ -202,9 +185,8 @@ func TestCrashesAroundACheckpoint(t *testing.T) {
 				}
 				d, err := db.Open("db", &db.Options{FS: cr.fs, MustExist: true})
 				must(t, err, cr.what)
-				if err := d.Checkpoint(ctx, "copy", opt); err != nil && !errors.Is(err, db.ErrExists) {
-					t.Errorf("%s: %v", cr.what, err)
-				}
+				err = d.Checkpoint(ctx, "copy", opt)
+				failIf(t, err != nil && !errors.Is(err, db.ErrExists), "%s: %v", cr.what, err)
 				dbkit.MustClose(t, d)
 				checkCopy(t, cr.fs, "copy", cr.what)
 				checkCopy(t, cr.fs, "db", cr.what)
@@ -647,9 +629,8 @@ func TestExtractWhileBuilding(t *testing.T) {
 				want++
 				failIf(t, err != nil || len(spaces) != want, "%s: spaces %+v, %v", what, spaces, err)
 			}
-			if n, err := c.Count(ctx, "label = 'class1'"); n == 0 || err != nil {
-				t.Errorf("%s: %d items with a label, %v", what, n, err)
-			}
+			n, err := c.Count(ctx, "label = 'class1'")
+			failIf(t, n == 0 || err != nil, "%s: %d items with a label, %v", what, n, err)
 			dbkit.CheckSound(t, is, what)
 			dbkit.MustClose(t, is)
 		}
@@ -800,13 +781,11 @@ func TestIndexOnlyCollection(t *testing.T) {
 	e := db.Evaluation{Queries: map[string][][]float32{"image": {vectors.Vector}},
 		Labels: [][]string{{"class1"}}}
 	want := need(was.Evaluate(ctx, e))(t)
-	if got, err := c.Evaluate(ctx, e); err != nil || cmp.Diff(want, got) != "" {
-		t.Errorf("%v, %s", err, cmp.Diff(want, got))
-	}
+	got, err := c.Evaluate(ctx, e)
+	failIf(t, err != nil || cmp.Diff(want, got) != "", "%v, %s", err, cmp.Diff(want, got))
 	code, z := need2(was.Encode(full[0]))(t)
-	if code2, z2, err := c.Encode(full[0]); err != nil || cmp.Diff([]any{code, z}, []any{code2, z2}) != "" {
-		t.Errorf("encode: %x, %v", code2, err)
-	}
+	code2, z2, err := c.Encode(full[0])
+	failIf(t, err != nil || cmp.Diff([]any{code, z}, []any{code2, z2}) != "", "encode: %x, %v", code2, err)
 	s, err := c.Stats()
 	failIf(t, err != nil || !s.IndexOnly || s.Taught != 0 || s.Pending != 0 || s.Modalities[0].Items == 0,
 		"stats %+v, %v", s, err)
@@ -841,8 +820,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 
 func mustInSpace(t testing.TB, c *db.Collection, space db.Space) *db.Collection {
 	t.Helper()
-	in := need(c.InSpace(space, 0))(t)
-	return in
+	return need(c.InSpace(space, 0))(t)
 }
 
 // A program that knows versions of descriptors up to 0 does not open an index-only
@@ -934,8 +912,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 
 func mustRecord(t testing.TB, labels []uint32) []byte {
 	t.Helper()
-	b := need((&codec.ItemRecord{Labels: labels}).Append(nil))(t)
-	return b
+	return need((&codec.ItemRecord{Labels: labels}).Append(nil))(t)
 }
 
 // Rows that wait for another code, as a label of theirs has just got a direction, keep the

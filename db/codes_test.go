@@ -224,9 +224,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 				Bits: bits, Fusion: fusion, Gamma: map[string]float64{"image": 1e-5, "text": .1},
 			}})
 			putAll(t, c, unlabelled[20:40])
-			for _, it := range unlabelled[40:] {
-				need(c.Put(ctx, it))(t)
-			}
+			putEach(t, c, unlabelled[40:])
 			view := training.Fusion
 			failIf(t, tc.fusion == "auto" && (view.Weights["image"] > .5 || view.Weights["text"] != 1),
 				"noise counts: %+v", view)

@@ -430,12 +430,10 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 	d = dbkit.MustOpen(t, dir, nil)
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")
-	if it, err := c.Get(ctx, "whole"); err != nil || len(it.Payload) != 1<<20 {
-		t.Error(err)
-	}
-	if _, err := c.Get(ctx, "damaged"); !errors.Is(err, db.ErrCorrupt) ||
-		!strings.Contains(err.Error(), ".sst: block of ") || strings.Contains(err.Error(), "carrier") {
-		t.Errorf("get: %v", err)
-	}
+	it, err := c.Get(ctx, "whole")
+	failIf(t, err != nil || len(it.Payload) != 1<<20, "%v", err)
+	_, err = c.Get(ctx, "damaged")
+	failIf(t, !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), ".sst: block of ") ||
+		strings.Contains(err.Error(), "carrier"), "get: %v", err)
 	errorIs(t, d.Compact(ctx), db.ErrCorrupt)
 }

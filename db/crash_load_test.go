@@ -228,10 +228,7 @@ func manyCodes(t testing.TB, n int) vfs.FS {
 	t.Helper()
 	fsys := vfs.NewMem()
 	d, c := openNew(t, "db", &db.Options{FS: fsys, NoSync: true}, db.Schema{Bits: 64})
-	var items []*db.Item
-	for i := range n {
-		items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)})
-	}
+	items := made(n, func(i int) *db.Item { return &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)} })
 	putAll(t, c, items)
 	need(c.Delete(ctx, "k3", fmt.Sprint("k", n-1)))(t)
 	dbkit.MustClose(t, d)
@@ -442,12 +439,14 @@ func TestDamagedIndexIsReported(t *testing.T) {
 		damage func(d *db.DB, key []byte) error
 		open   bool // found when the codes are loaded, at the latest: nothing searches or writes them then
 	}{
-		"a posting names a missing code": {codec.KindSubstring, set(codec.AppendPosting(nil, []uint32{0, 9000}, nil)), false},
-		"a posting names a huge number":  {codec.KindSubstring, set(codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil)), false},
-		"a posting is garbage":           {codec.KindSubstring, set([]byte("garbage")), false},
-		"a posting is empty":             {codec.KindSubstring, set(nil), false},
-		"a block of codes is missing":    {codec.KindCodes, lose, true},
-		"a block of codes is garbage":    {codec.KindCodes, set([]byte("garbage")), true},
+		"a posting names a missing code": {codec.KindSubstring,
+			set(codec.AppendPosting(nil, []uint32{0, 9000}, nil)), false},
+		"a posting names a huge number": {codec.KindSubstring,
+			set(codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil)), false},
+		"a posting is garbage":        {codec.KindSubstring, set([]byte("garbage")), false},
+		"a posting is empty":          {codec.KindSubstring, set(nil), false},
+		"a block of codes is missing": {codec.KindCodes, lose, true},
+		"a block of codes is garbage": {codec.KindCodes, set([]byte("garbage")), true},
 		"a block of codes is narrow": {codec.KindCodes,
 			func(d *db.DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
 		"rows of a code are garbage":      {codec.KindCodeRows, set([]byte("garbage")), true},

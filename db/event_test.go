@@ -316,10 +316,9 @@ func TestEventsOfTrouble(t *testing.T) {
 		d = dbkit.MustOpen(t, "db", &db.Options{FS: mem, EventListener: h.listen})
 		problem := d.Recovery().Problem
 		dbkit.MustClose(t, d)
-		if e := h.of(event.CommitsUnknown); len(e) != 1 || attrOf(e[0], "problem").String() != problem ||
-			problem == "" {
-			t.Errorf("%q: %+v", problem, e)
-		}
+		e = h.of(event.CommitsUnknown)
+		failIf(t, len(e) != 1 || attrOf(e[0], "problem").String() != problem || problem == "", "%q: %+v",
+			problem, e)
 	})
 	t.Run("disk full without a reserve", func(t *testing.T) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), ReserveBytes: -1})
@@ -535,9 +534,7 @@ func TestActivity(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(60, synth.Config{})
 	putAll(t, c, items[:50]) // one batch
-	for _, it := range items[50:] {
-		need(c.Put(ctx, it))(t)
-	}
+	putEach(t, c, items[50:])
 	need(c.Merge(ctx, &db.Item{Key: "k1", Payload: []byte("x")}))(t)
 	gives(t, 2)(c.Delete(ctx, "k0", "k1", "none"))
 	err := c.PutIf(ctx, items[5], nil)
@@ -758,8 +755,7 @@ func TestTracerOfBackground(t *testing.T) {
 
 func statsOf(t *testing.T, c *db.Collection) *db.CollectionStats {
 	t.Helper()
-	s := need(c.Stats())(t)
-	return s
+	return need(c.Stats())(t)
 }
 
 // What Stats says of the distances of queries is what a linear scan finds.

@@ -379,8 +379,7 @@ func stateIn(t *testing.T, fsys vfs.FS) lifeState {
 	t.Helper()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer dbkit.MustClose(t, d)
-	s := need(stateOf(d))(t)
-	return s
+	return need(stateOf(d))(t)
 }
 
 // checkLeft opens what is left, checks that it is one of the states that are possible,

@@ -202,10 +202,8 @@ func TestTimes(t *testing.T) {
 		holds(t, c, 1, where, given[0].value)
 	}
 	facets, err := c.Facets(ctx, db.FacetQuery{By: "at", Limit: 1, Where: "at > '2024'"})
-	if want := (db.FacetCount{Value: given[3].want, Items: 1}); err != nil || facets.Distinct != 4 ||
-		facets.Counts[0] != want {
-		t.Errorf("%+v, %v", facets, err)
-	}
+	want := (db.FacetCount{Value: given[3].want, Items: 1})
+	failIf(t, err != nil || facets.Distinct != 4 || facets.Counts[0] != want, "%+v, %v", facets, err)
 	dbkit.CheckSound(t, d, "times")
 }
 
@@ -358,10 +356,9 @@ func TestFacets(t *testing.T) {
 			if len(want.Counts) > 2 {
 				want.Counts = want.Counts[:2]
 			}
-			if got, err := c.Facets(ctx, db.FacetQuery{By: by, Where: where, Limit: 2}); err != nil ||
-				!reflect.DeepEqual(*got, want) {
-				t.Errorf("2 by %s where %s: %+v, want %+v, %v", by, where, got, want, err)
-			}
+			got, err = c.Facets(ctx, db.FacetQuery{By: by, Where: where, Limit: 2})
+			failIf(t, err != nil || !reflect.DeepEqual(*got, want), "2 by %s where %s: %+v, want %+v, %v", by,
+				where, got, want, err)
 		}
 	}
 	for _, wrong := range []db.FacetQuery{{}, {By: "labels"}, {By: `inttrue"`}, {By: `"inttrue`},
@@ -525,10 +522,7 @@ func TestIndexesAreMadeInBlocks(t *testing.T) {
 				need(c.Put(ctx, it))(t)
 			}
 		}
-		sequence := func() uint64 {
-			s := need(d.Stats())(t)
-			return s.Sequence
-		}
+		sequence := func() uint64 { return need(d.Stats())(t).Sequence }
 		before := sequence()
 		mustAlter(t, c, db.Alteration{IndexFields: []string{"n", "s"}})
 		n := sequence() - before

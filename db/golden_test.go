@@ -414,15 +414,12 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 
 func goldenCollection(t *testing.T, d *db.DB, name string, s db.Schema) *db.Collection {
 	t.Helper()
-	c := need(d.CreateCollection(ctx, name, s))(t)
-	return c
+	return need(d.CreateCollection(ctx, name, s))(t)
 }
 
 func goldenPut(t *testing.T, c *db.Collection, items []*db.Item) {
 	t.Helper()
-	for _, it := range items {
-		need(c.Put(ctx, it))(t)
-	}
+	putEach(t, c, items)
 }
 
 // goldenItems makes items that have, and lack, everything that an item can have.

@@ -102,9 +102,8 @@ func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*db.Item, i
 			it)
 	}
 	gives(t, len(items), what)(c.Count(t.Context(), ""))
-	if _, err := d.Mark("import"); !errors.Is(err, db.ErrNotFound) {
-		t.Fatalf("%s: the mark in the end: %v", what, err)
-	}
+	_, err = d.Mark("import")
+	stopIf(t, !errors.Is(err, db.ErrNotFound), "%s: the mark in the end: %v", what, err)
 }
 
 // Whichever change to the file system fails, an import in parts goes on from its mark, and all items
@@ -112,10 +111,7 @@ func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*db.Item, i
 func TestEveryFailedChangeAroundAnImport(t *testing.T) {
 	dbkit.LongTest(t)
 	items := dbkit.CodeItems(partRows, 16, 1, nil)
-	for k := 0; ; k++ {
-		if !effort.Sampled(k, 7) {
-			continue
-		}
+	for k := range sampled(7) {
 		mem := vfs.NewMem()
 		fail := &dbkit.FailOnce{K: k}
 		imported, _ := importLife(errorfs.Wrap(mem, fail), items)
@@ -295,9 +291,8 @@ func (w *steadyImporter) check(t *testing.T, label string, d *db.DB, least, most
 			continue // it is done
 		}
 		must(t, importSome(d, c, n, steadyImportItems), label)
-		if there := count()[fmt.Sprint(n)]; there != steadyImportItems {
-			t.Fatalf("%s: import %d has %d items in the end", label, n, there)
-		}
+		there = count()[fmt.Sprint(n)]
+		stopIf(t, there != steadyImportItems, "%s: import %d has %d items in the end", label, n, there)
 	}
 	want := dbkit.PairsSchema
 	n := int64(0)

@@ -554,10 +554,9 @@ func TestShareCaches(t *testing.T) {
 		KeyCacheBytes: 1 << 10}, 4)
 	failIf(t, got.CacheBytes != 16<<20 || got.IndexCacheBytes != 25<<20 || got.RerankCacheBytes != -1 ||
 		got.KeyCacheBytes != 1<<10, "%+v", got)
-	if got := db.ShareCaches(db.Options{}, 1000); got.CacheBytes != 8<<20 || got.IndexCacheBytes != 16<<20 ||
-		got.RerankCacheBytes != 8<<20 || got.KeyCacheBytes != 4<<20 {
-		t.Errorf("%+v", got)
-	}
+	got = db.ShareCaches(db.Options{}, 1000)
+	failIf(t, got.CacheBytes != 8<<20 || got.IndexCacheBytes != 16<<20 || got.RerankCacheBytes != 8<<20 ||
+		got.KeyCacheBytes != 4<<20, "%+v", got)
 }
 
 // After everything but a few items has been deleted, Compact gives the space back, on disk and in memory, and

@@ -12,7 +12,6 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/fit"
 )
@@ -55,10 +54,7 @@ func life(fsys vfs.FS, items []*db.Item) (there, unknown []string, trained bool)
 func TestEveryFailedChange(t *testing.T) {
 	dbkit.LongTest(t)
 	items := dbkit.Pairs(40, synth.Config{})
-	for k := 0; ; k++ {
-		if !effort.Sampled(k, 7) {
-			continue
-		}
+	for k := range sampled(7) {
 		mem := vfs.NewMem()
 		fail := &dbkit.FailOnce{K: k}
 		there, unknown, trained := life(errorfs.Wrap(mem, fail), items)
@@ -98,9 +94,8 @@ func TestEveryFailedChange(t *testing.T) {
 		}
 		checkCodes(t, c, found)
 		checkSpaces(t, d)
-		if s, err := c.Stats(); err != nil || (trained && s.CodedItems != s.Items) {
-			t.Errorf("change %d failed: %+v, %v", k, s, err)
-		}
+		s, err := c.Stats()
+		failIf(t, err != nil || (trained && s.CodedItems != s.Items), "change %d failed: %+v, %v", k, s, err)
 		fine(t, errOf(c.Put(ctx, &db.Item{Key: "after"})), "change", k, "failed, and afterwards")
 		dbkit.MustClose(t, d)
 	}

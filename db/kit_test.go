@@ -268,3 +268,30 @@ func failing(fsys vfs.FS, err error, fails func(op errorfs.Op) bool) vfs.FS {
 		return nil
 	}))
 }
+
+// sampled yields the numbers of what is tried in turn: all in a long run, else each n-th.
+func sampled(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for k := 0; ; k++ {
+			if effort.Sampled(k, n) && !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// made returns n items.
+func made(n int, item func(i int) *db.Item) (items []*db.Item) {
+	for i := range n {
+		items = append(items, item(i))
+	}
+	return items
+}
+
+// putEach puts items into a collection, each in a commit of its own.
+func putEach(t testing.TB, c *db.Collection, items []*db.Item) {
+	t.Helper()
+	for _, it := range items {
+		need(c.Put(ctx, it))(t)
+	}
+}

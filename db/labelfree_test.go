@@ -116,16 +116,14 @@ func TestLabelFreeCodes(t *testing.T) {
 	copied := dbkit.MustCollection(t, is, "main")
 	e, res, err := copied.Explain(ctx, db.Query{From: "image", Vector: x, K: 5}, -1)
 	failIf(t, err != nil || e.Plan == "vectors" || len(res.Hits) != 5, "an index-only copy: %+v, %v", e, err)
-	if _, err := copied.Drift(ctx); err == nil {
-		t.Error("an index-only copy measures drift")
-	}
+	_, err = copied.Drift(ctx)
+	failIf(t, err == nil, "an index-only copy measures drift")
 	dbkit.CheckSound(t, is, "index-only")
 }
 
 func mustGet(t testing.TB, c *db.Collection, key string) *db.Item {
 	t.Helper()
-	it := need(c.Get(ctx, key))(t)
-	return it
+	return need(c.Get(ctx, key))(t)
 }
 
 // A space without labels is kept current by writes, can be reindexed, activated, dropped and repaired,
@@ -222,9 +220,8 @@ func TestLabelFreeDrift(t *testing.T) {
 	failIf(t, err != nil || !other.TrainAgain(), "items of another kind: %+v, %v", other, err)
 	// A reindexing is no training: they have come since all the same.
 	need(c.Reindex(ctx, db.ReindexOptions{Activate: true}))(t)
-	if again, err := c.Drift(ctx); err != nil || again["e"] != other["e"] {
-		t.Errorf("after a reindexing: %+v, %v", again, err)
-	}
+	again, err := c.Drift(ctx)
+	failIf(t, err != nil || again["e"] != other["e"], "after a reindexing: %+v, %v", again, err)
 }
 
 // A training learns without labels by a method that does alone; and mistakes say what to do.

@@ -47,9 +47,8 @@ func checkLabels(t testing.TB, c *db.Collection, items []*db.Item) {
 	labels, err := c.Labels()
 	failIf(t, err != nil || !slices.Equal(slices.Sorted(slices.Values(labels)),
 		slices.Sorted(maps.Keys(count))), "labels %q, want %v, %v", labels, count, err)
-	if s, err := c.Stats(); err != nil || s.Labels != len(count) {
-		t.Errorf("%d labels counted, %v", s.Labels, err)
-	}
+	s, err := c.Stats()
+	failIf(t, err != nil || s.Labels != len(count), "%d labels counted, %v", s.Labels, err)
 	for l, want := range count {
 		holds(t, c, want, "label = ?", l)
 	}
@@ -345,9 +344,8 @@ func TestMarksThatCannotBe(t *testing.T) {
 	b = d.NewBatch()
 	b.Mark(strings.Repeat("n", 256), make([]byte, db.MaxMarkBytes))
 	fine(t, b.Commit(ctx))
-	if v, err := d.Mark(strings.Repeat("n", 256)); err != nil || len(v) != db.MaxMarkBytes {
-		t.Error(len(v), err)
-	}
+	v, err := d.Mark(strings.Repeat("n", 256))
+	failIf(t, err != nil || len(v) != db.MaxMarkBytes, "%v, %v", len(v), err)
 }
 
 // Copies have the marks of the state that they hold.

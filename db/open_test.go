@@ -240,10 +240,9 @@ func TestTrainRefuses(t *testing.T) {
 			failIf(t, s.Trained || s.Items != len(items), "afterwards: %+v", s)
 			// It can be done right after.
 			putAll(t, col, few)
-			if _, err := col.Train(ctx, db.TrainOptions{}); err != nil && c.want == nil &&
-				name != "more than bits" {
-				t.Errorf("a good training after: %v", err)
-			}
+			_, err = col.Train(ctx, db.TrainOptions{})
+			failIf(t, err != nil && c.want == nil && name != "more than bits", "a good training after: %v",
+				err)
 		})
 	}
 	_, codes := dbkit.OpenCodes(t)

@@ -40,8 +40,7 @@ func openTrained(t *testing.T) (d *db.DB, c *db.Collection, dir string) {
 // mustRuns returns what is near an item.
 func mustRuns(t *testing.T, c *db.Collection) *db.Runs {
 	t.Helper()
-	runs := need(c.SearchRadius(ctx, db.Query{Key: "k1"}, 16))(t)
-	return runs
+	return need(c.SearchRadius(ctx, db.Query{Key: "k1"}, 16))(t)
 }
 
 // A program that recovers a panic of the body of a loop can close the database.

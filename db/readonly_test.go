@@ -60,9 +60,7 @@ func killedFolder(t testing.TB) (dir string, items []*db.Item) {
 		it.Fields = map[string]any{"year": i}
 	}
 	train(t, c, items[:280], db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
-	for _, it := range items[280:] {
-		need(c.Put(ctx, it))(t)
-	}
+	putEach(t, c, items[280:])
 	cancelled, cancel := context.WithCancel(ctx)
 	errorIs(t, errOf(c.Reindex(cancelled,
 		db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }})), context.Canceled)
@@ -247,10 +245,8 @@ func TestBackupOfReadOnlyMedium(t *testing.T) {
 			if s, err := d.Stats(); err != nil || m.Sequence != s.Sequence {
 				t.Errorf("sequence %d of %d, %v", m.Sequence, s.Sequence, err)
 			}
-			if left, err := filepath.Glob(filepath.Join(os.TempDir(), "fddhdb-*")); err != nil ||
-				len(left) > 0 {
-				t.Errorf("left behind: %v, %v", left, err)
-			}
+			left, err := filepath.Glob(filepath.Join(os.TempDir(), "fddhdb-*"))
+			failIf(t, err != nil || len(left) > 0, "left behind: %v, %v", left, err)
 		})
 	}
 }

@@ -654,10 +654,9 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 	}
 	putAll(t, c, more)
 	need(c.Delete(ctx, items[0].Key, items[3].Key))(t)
-	if u, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil || u.Space != 2 ||
-		u.Revision != 2 || u.Labelled == 0 || u.Forgotten != 2 {
-		t.Fatalf("%+v, %v", u, err)
-	}
+	u, err = c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})
+	stopIf(t, err != nil || u.Space != 2 || u.Revision != 2 || u.Labelled == 0 || u.Forgotten != 2, "%+v, %v",
+		u, err)
 	// What it has learned is what all that has taught makes at once.
 	s := need(model.UnmarshalStatistics(statistics(t, c, 2)))(t)
 	m := inSpace(t, c, 2).Space.Learned

@@ -57,10 +57,7 @@ func (p *patient) whole(when string) {
 func TestEveryFailedChangeOfARepair(t *testing.T) {
 	dbkit.LongTest(t)
 	whole := smallPatient(t)
-	for k := 0; ; k++ {
-		if !effort.Sampled(k, 19) {
-			continue
-		}
+	for k := range sampled(19) {
 		p := whole.another()
 		fail := &dbkit.FailOnce{K: k}
 		err := p.repairWith(fail)
@@ -104,10 +101,7 @@ func (p *patient) repairWith(fail errorfs.Injector) error {
 func TestFailedReadsOfARepair(t *testing.T) {
 	dbkit.LongTest(t)
 	whole := smallPatient(t)
-	for k := 0; ; k++ {
-		if !effort.Sampled(k, 41) {
-			continue
-		}
+	for k := range sampled(41) {
 		p := whole.another()
 		reads := 0
 		var mu sync.Mutex
@@ -240,10 +234,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 	whole := smallPatient(t)
 	whole.repair(db.RepairOptions{}) // else the store is damaged, too
 	whole.before = whole.sound("repaired", nil)
-	side := func(p *patient) store.Commits {
-		r := need(store.ReadCommits(p.fs, p.dir))(t)
-		return r
-	}
+	side := func(p *patient) store.Commits { return need(store.ReadCommits(p.fs, p.dir))(t) }
 	for _, c := range []struct {
 		what   string
 		damage func(p *patient)
@@ -290,9 +281,8 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 			seen = nil
 			_, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find)
 			failIf(t, err != nil || len(seen) > 0, "after the repair: %v, %v", seen, err)
-			if again, r := p.repair(db.RepairOptions{}); len(again) > 0 || r.Damaged {
-				t.Errorf("repaired again: %v, %+v", again, r)
-			}
+			again, r := p.repair(db.RepairOptions{})
+			failIf(t, len(again) > 0 || r.Damaged, "repaired again: %v, %+v", again, r)
 			p.sound(c.what, nil)
 		})
 	}
@@ -595,9 +585,8 @@ func TestRepairOfTables(t *testing.T) {
 				continue
 			}
 			p.sound(what, whatever)
-			if again, r := p.repair(db.RepairOptions{}); len(again) > 0 || r.Damaged {
-				t.Errorf("%s: repaired again: %v, %+v", what, again, r)
-			}
+			again, r := p.repair(db.RepairOptions{})
+			failIf(t, len(again) > 0 || r.Damaged, "%s: repaired again: %v, %+v", what, again, r)
 		}
 	}
 }

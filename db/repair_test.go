@@ -65,8 +65,7 @@ func hold(t testing.TB, d *db.DB) *held {
 
 func mustSpaces(t testing.TB, c *db.Collection) []report.SpaceInfo {
 	t.Helper()
-	all := need(c.Spaces(ctx))(t)
-	return all
+	return need(c.Spaces(ctx))(t)
 }
 
 // firstPatient is what all of newPatient are copies of.
@@ -321,9 +320,8 @@ func TestRepairOfRecords(t *testing.T) {
 			if len(lost) > 3 && kind != codec.KindCodes { // of many items
 				t.Errorf("%s: %d findings: %.5v", what, len(lost), lost)
 			}
-			if again, r := p.repair(db.RepairOptions{}); len(again) > 0 || r.Damaged {
-				t.Errorf("%s: repaired again: %v, %+v", what, again, r)
-			}
+			again, r := p.repair(db.RepairOptions{})
+			failIf(t, len(again) > 0 || r.Damaged, "%s: repaired again: %v, %+v", what, again, r)
 		}
 	}
 }

@@ -136,10 +136,9 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	failIf(t, len(all) != 0 || err != nil, "no queries: %v, %v", all, err)
 	queries[17].Code, queries[17].Where, queries[17].Key = nil, "", "nobody"
 	var bad *db.QueryError
-	if _, err := c.SearchAll(ctx, queries); !errors.Is(err, db.ErrNotFound) || !errors.As(err, &bad) ||
-		bad.Query != 17 {
-		t.Errorf("a query by a key that is not there: %v", err)
-	}
+	_, err = c.SearchAll(ctx, queries)
+	failIf(t, !errors.Is(err, db.ErrNotFound) || !errors.As(err, &bad) || bad.Query != 17,
+		"a query by a key that is not there: %v", err)
 }
 
 // The same where many queries meet in codes that thousands of items share, whose projections, or
@@ -290,10 +289,9 @@ func TestSearchThatIsCancelled(t *testing.T) {
 			continue
 		}
 		must(t, err)
-		if r, err := runs.First(leaving{ctx, &left}, q.K); err != nil && !errors.Is(err, context.Canceled) ||
-			err == nil && len(r.Hits) != q.K {
-			t.Fatalf("within a radius, cancelled when asked for the %dth time: %v, %v", n, r, err)
-		}
+		r, err = runs.First(leaving{ctx, &left}, q.K)
+		stopIf(t, err != nil && !errors.Is(err, context.Canceled) || err == nil && len(r.Hits) != q.K,
+			"within a radius, cancelled when asked for the %dth time: %v, %v", n, r, err)
 		must(t, runs.Close())
 		stopIf(t, n > 10_000, "the search never ends")
 	}
@@ -700,10 +698,7 @@ func hostile(t *testing.T) (learned, codes *db.Collection) {
 	}
 	train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	codes = need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
-	var given []*db.Item
-	for i := range 9000 {
-		given = append(given, &db.Item{Code: []byte{byte(i % 3), byte(i % 5)}})
-	}
+	given := made(9000, func(i int) *db.Item { return &db.Item{Code: []byte{byte(i % 3), byte(i % 5)}} })
 	putAll(t, codes, given)
 	return c, codes
 }
@@ -739,13 +734,10 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 			runs, err := codes.SearchRadius(ctx, db.Query{Key: "7"}, radius)
 			stopIf(t, err != nil || runs.Total() != 9000, "radius %d: %v", radius, err)
 			defer runs.Close()
-			if res, err := runs.First(ctx, math.MaxInt); err != nil || len(res.Hits) != 9000 {
-				t.Errorf("radius %d: %v", radius, err)
-			}
-			if _, res, err := codes.Explain(ctx, db.Query{Key: "7", K: math.MaxInt}, radius); err != nil ||
-				res.Total != 9000 {
-				t.Errorf("radius %d, explained: %v", radius, err)
-			}
+			res, err := runs.First(ctx, math.MaxInt)
+			failIf(t, err != nil || len(res.Hits) != 9000, "radius %d: %v", radius, err)
+			_, res, err = codes.Explain(ctx, db.Query{Key: "7", K: math.MaxInt}, radius)
+			failIf(t, err != nil || res.Total != 9000, "radius %d, explained: %v", radius, err)
 		})
 	}
 	queries := make([]db.Query, 20_000)
@@ -775,10 +767,7 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		return v
 	}
 	long := strings.Repeat("x", 16<<20)
-	cursor := func() string {
-		res := need(codes.Search(ctx, db.Query{Key: "7", K: 3}))(t)
-		return res.Next
-	}()
+	cursor := func() string { return need(codes.Search(ctx, db.Query{Key: "7", K: 3}))(t).Next }()
 	for name, q := range map[string]db.Query{
 		"the least k":         {Key: "k1", K: math.MinInt},
 		"no plan":             {Key: "k1", Plan: 99},

@@ -497,9 +497,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 			t.Errorf("budget %d: %d bytes after opening", budget, bytes)
 		}
 		before := loaded.Load()
-		for _, it := range items[n:] {
-			need(c.Put(ctx, it))(t)
-		}
+		putEach(t, c, items[n:])
 		bytes := wait("after writes")
 		if most := budget + 4096; bytes > most { // as one commit may go beyond it
 			t.Errorf("budget %d: %d bytes after writes", budget, bytes)

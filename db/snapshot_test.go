@@ -57,11 +57,12 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	errorIs(t, errOf(s.Collection("other")), db.ErrNotFound)
 	b := d.NewBatch()
 	errorsAre(t, db.ErrReadOnly, map[string]error{
-		"put":    errOf(then.Put(ctx, items[0])),
-		"merge":  errOf(then.Merge(ctx, items[0])),
-		"delete": errOf(then.Delete(ctx, "k1")), "delete where": errOf(then.DeleteWhere(ctx, "NOT label = ''")),
-		"train": errOf(then.Train(ctx, db.TrainOptions{})),
-		"batch": b.Put(then, items[0]),
+		"put":          errOf(then.Put(ctx, items[0])),
+		"merge":        errOf(then.Merge(ctx, items[0])),
+		"delete":       errOf(then.Delete(ctx, "k1")),
+		"delete where": errOf(then.DeleteWhere(ctx, "NOT label = ''")),
+		"train":        errOf(then.Train(ctx, db.TrainOptions{})),
+		"batch":        b.Put(then, items[0]),
 	})
 	holds(t, c, 40)
 	// Everything goes on, and the snapshot stays.
@@ -75,7 +76,8 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	must(t, s.Close())
 	errorsAre(t, db.ErrClosed, uses(then))
 	must(t, runs.Close())
-	for _, err := range []error{errOf(s.Collection("main")), s.Close(), errOf(runs.First(ctx, 1)), runs.Close()} {
+	for _, err := range []error{errOf(s.Collection("main")), s.Close(), errOf(runs.First(ctx, 1)),
+		runs.Close()} {
 		// The database is open.
 		failIf(t, !errors.Is(err, db.ErrClosed) || strings.Contains(err.Error(), "database"), "%v", err)
 	}

@@ -417,10 +417,7 @@ func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 	dbkit.LongTest(t)
 	clean := need((&spacesLife{fs: vfs.NewMem()}).lead(t, func(int, string) {}))(t)
 	coped := 0
-	for k := 0; ; k++ {
-		if !effort.Sampled(k, 37) {
-			continue
-		}
+	for k := range sampled(37) {
 		mem := vfs.NewMem()
 		fail := &dbkit.FailOnce{K: k}
 		l := &spacesLife{fs: errorfs.Wrap(mem, fail), fail: fail}

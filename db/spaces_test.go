@@ -82,8 +82,7 @@ func TestInSpace(t *testing.T) {
 	then := need(snap.Collection("main"))(t)
 	inSpace := func(c *db.Collection, space db.Space) *db.Collection {
 		t.Helper()
-		in := need(c.InSpace(space, 0))(t)
-		return in
+		return need(c.InSpace(space, 0))(t)
 	}
 	one := inSpace(c, 1)
 	for _, c := range []struct {
@@ -149,12 +148,10 @@ func TestUpdateInSpace(t *testing.T) {
 	if got := revisions(); got != [2]uint32{u.Revision, 1} || u.Revision == 1 {
 		t.Errorf("spaces at revisions %v after an update of space 1 to %d", got, u.Revision)
 	}
-	if it, err := one.Get(ctx, "strange"); err != nil || it.CodeFrom != "labels" {
-		t.Errorf("%+v, %v", it, err)
-	}
-	if it, err := c.Get(ctx, "strange"); err != nil || it.CodeFrom != "fused" {
-		t.Errorf("%+v, %v", it, err)
-	}
+	it, err := one.Get(ctx, "strange")
+	failIf(t, err != nil || it.CodeFrom != "labels", "%+v, %v", it, err)
+	it, err = c.Get(ctx, "strange")
+	failIf(t, err != nil || it.CodeFrom != "fused", "%+v, %v", it, err)
 	// Space 2 has no such revision yet.
 	for in, want := range map[*db.Collection]error{one: nil, c: db.ErrNotFound} {
 		if err := in.PinRevision(ctx, 0, u.Revision, true); !errors.Is(err, want) {
@@ -204,8 +201,7 @@ func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 
 func spacesOf(t testing.TB, c *db.Collection) []report.SpaceInfo {
 	t.Helper()
-	all := need(c.Spaces(ctx))(t)
-	return all
+	return need(c.Spaces(ctx))(t)
 }
 
 // states says in short which spaces there are.

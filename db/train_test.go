@@ -161,9 +161,8 @@ func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
 		r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: items[55].Vectors["text"]})
 		failIf(t, err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "k55",
 			"search from text to image: %+v, %v", r, err)
-		if it, err := c.Get(ctx, "k55"); err != nil || it.CodeFrom != "fused" {
-			t.Errorf("%+v, %v", it, err)
-		}
+		it, err := c.Get(ctx, "k55")
+		failIf(t, err != nil || it.CodeFrom != "fused", "%+v, %v", it, err)
 		d, c = reopen(t, d, db.State(d).Engine.Dir, nil)
 	}
 	dbkit.MustClose(t, d)
@@ -261,8 +260,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	}
 	train := func() *report.Training {
 		t.Helper()
-		tr := need(c.Train(ctx, smallTraining))(t)
-		return tr
+		return need(c.Train(ctx, smallTraining))(t)
 	}
 	leave(func(v *state.View, cv *state.CollectionView) (*learn.NewSpace, error) {
 		l, err := learn.TrainOn(ctx, v, cv, learn.TrainOptions(smallTraining))
@@ -329,9 +327,8 @@ func TestTrainingModalities(t *testing.T) {
 	failIf(t, got != "[{image 4 false} {caption 4 false} {words 9 true}] [0 2 3] [sound] [[image caption]]",
 		"%v", got)
 	// One that is alone in its space, as the other is left out, shares it with nobody.
-	if _, _, _, shared := db.TrainingModalities(s, func(i int) bool { return i > 0 }); shared != nil {
-		t.Error(shared)
-	}
+	_, _, _, shared = db.TrainingModalities(s, func(i int) bool { return i > 0 })
+	failIf(t, shared != nil, "%v", shared)
 }
 
 // TestMoreLabelsThanBits: refused with both numbers; with label embedding every item has the code of its

@@ -345,9 +345,8 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		}
 		checkStatistics(t, w.c, 0)
 		w.reopen()
-		if _, again, err := w.c.EncodeQuery(ctx, probe); err != nil || !slices.Equal(z, again) {
-			t.Errorf("after opening again: %v, %v", again, err)
-		}
+		_, again, err := w.c.EncodeQuery(ctx, probe)
+		failIf(t, err != nil || !slices.Equal(z, again), "after opening again: %v, %v", again, err)
 		checkStatistics(t, w.c, 0)
 	}
 	w.put(items[340:380])

@@ -490,15 +490,12 @@ func TestImportModelRefuses(t *testing.T) {
 		_, to := openWith(t, vfs.NewMem(), c.schema, nil)
 		_, err := to.ImportModel(ctx, bytes.NewReader(c.file), db.ImportModelOptions{})
 		failIf(t, err == nil || !c.is(err) || !strings.Contains(err.Error(), c.says), "%s: %v", what, err)
-		if _, err := to.ImportModel(cancelled, bytes.NewReader(file), db.ImportModelOptions{}); err == nil {
-			t.Errorf("%s: a cancelled import succeeds", what)
-		}
-		if spaces, err := to.Spaces(ctx); err != nil || len(spaces) > 0 && c.schema.Bits == 0 {
-			t.Errorf("%s: %v, %v", what, spaces, err)
-		}
-		if labels, err := to.Labels(); err != nil || len(labels) > 0 {
-			t.Errorf("%s: labels %v, %v", what, labels, err)
-		}
+		_, err = to.ImportModel(cancelled, bytes.NewReader(file), db.ImportModelOptions{})
+		failIf(t, err == nil, "%s: a cancelled import succeeds", what)
+		spaces, err := to.Spaces(ctx)
+		failIf(t, err != nil || len(spaces) > 0 && c.schema.Bits == 0, "%s: %v, %v", what, spaces, err)
+		labels, err := to.Labels()
+		failIf(t, err != nil || len(labels) > 0, "%s: labels %v, %v", what, labels, err)
 	}
 }
 
@@ -650,9 +647,8 @@ func TestImportRevisionGoesOn(t *testing.T) {
 	stopIf(t, err != nil && !errors.Is(err, context.Canceled), "%v", err)
 	u, err = to.ImportRevision(ctx, bytes.NewReader(file), db.ImportRevisionOptions{Revision: 5})
 	stopIf(t, err != nil || u.Revised || u.Revision != 5, "%+v, %v", u, err)
-	if s, err := to.Spaces(ctx); err != nil || s[0].Recode != 0 || made.Recoded < 2000 {
-		t.Errorf("%+v, %v", s, err)
-	}
+	s, err := to.Spaces(ctx)
+	failIf(t, err != nil || s[0].Recode != 0 || made.Recoded < 2000, "%+v, %v", s, err)
 	sameCodes(t, "with the label", codeOrigins(t, from), codeOrigins(t, to))
 	dbkit.CheckSound(t, d, "gone on")
 }
@@ -717,8 +713,7 @@ func TestQueryByARevision(t *testing.T) {
 	in := c
 	search := func(q db.Query) *db.Result {
 		t.Helper()
-		r := need(in.Search(ctx, q))(t)
-		return r
+		return need(in.Search(ctx, q))(t)
 	}
 	before := search(q)
 	for i := range 3 {

@@ -999,7 +999,6 @@ func TestDamagedIndexIsTold(t *testing.T) {
 	explain, _, err = c.Explain(ctx, q, -1)
 	failIf(t, err != nil || explain.Plan != "cells" || explain.DamagedIndexes != nil, "made anew: %+v, %v",
 		explain, err)
-	if s, err := c.Stats(); err != nil || s.VectorIndexes[0].Damage != "" {
-		t.Errorf("%+v, %v", s.VectorIndexes, err)
-	}
+	s, err := c.Stats()
+	failIf(t, err != nil || s.VectorIndexes[0].Damage != "", "%+v, %v", s.VectorIndexes, err)
 }

@@ -436,9 +436,8 @@ func TestIndexesOfOddVectors(t *testing.T) {
 			failIf(t, len(r.Hits) != len(items), "%s: %d hits of %d", name, len(r.Hits), len(items))
 			dbkit.CheckSound(t, d, name)
 		}
-		if all, err := c.VectorIndexes(); err != nil || len(all) != 1 || all[0].Index != 2 {
-			t.Errorf("%s: %+v, %v", name, all, err)
-		}
+		all, err := c.VectorIndexes()
+		failIf(t, err != nil || len(all) != 1 || all[0].Index != 2, "%s: %+v, %v", name, all, err)
 		must(t, c.DropVectorIndex(ctx, "e"))
 		errorIs(t, c.DropVectorIndex(ctx, "e"), db.ErrNotFound, `"e"`)
 		failIf(t, answer(t, c, db.Query{From: "e", Vector: []float32{1, 2, 3}}).Approximate,
@@ -465,9 +464,8 @@ func TestIndexesThatAreNotCompleted(t *testing.T) {
 		}
 	}})
 	stopIf(t, !errors.Is(err, context.Canceled), "%v", err)
-	if all, err := c.VectorIndexes(); err != nil || len(all) != 0 {
-		t.Errorf("%+v, %v", all, err)
-	}
+	all, err := c.VectorIndexes()
+	failIf(t, err != nil || len(all) != 0, "%+v, %v", all, err)
 	dbkit.CheckSound(t, d, "cancelled")
 	dbkit.MustClose(t, d)
 	must(t, copied.Remove("db/LOCK"))

@@ -192,8 +192,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 		} else {
 			l.Added.Add(row)
 		}
-		b := need(l.Append(nil, true))(t)
-		return b
+		return need(l.Append(nil, true))(t)
 	}
 	counters := func(change func(n *codec.Counters)) []byte {
 		n := need(codec.DecodeCounters(get(codec.CollectionKey(codec.KindCounters, id))))(t)
@@ -235,8 +234,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 	covering := func(rows uint64) []byte {
 		x := *index.VectorIndex
 		x.Covered = rows
-		b := need(x.Encode())(t)
-		return b
+		return need(x.Encode())(t)
 	}
 	indexKey, entries := codec.NumberKey(codec.KindIndex, id, index.ID),
 		codec.ChunkKey(codec.KindEntries, id, index.ID, 0)

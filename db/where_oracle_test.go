@@ -193,8 +193,7 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 
 // matching returns a function that looks whether a filter is true for an item.
 func matching(t fataler, filter string) func(*db.Item) bool {
-	is := need(oracle.Where(filter, nil, filterSchema))(t)
-	return is
+	return need(oracle.Where(filter, nil, filterSchema))(t)
 }
 
 // Whatever was put, merged, deleted and reopened, filters find what a look at every item finds.
@@ -461,10 +460,7 @@ func TestDeleteWhere(t *testing.T) {
 		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1, 2},
 			Labels: []string{fmt.Sprint(i % 2)}}))(t)
 	}
-	sequence := func() uint64 {
-		s := need(d.Stats())(t)
-		return s.Sequence
-	}
+	sequence := func() uint64 { return need(d.Stats())(t).Sequence }
 	before := sequence()
 	if n, err := c.DeleteWhere(ctx, "label = 'x'"); n != 0 || err != nil || sequence() != before {
 		t.Errorf("nothing: %d, %v, %d commits", n, err, sequence()-before)
@@ -619,10 +615,9 @@ func TestFiltersMeetDamagedItems(t *testing.T) {
 		if _, err := c.Put(ctx, &db.Item{Key: "other"}); err != nil { // readers see the store as it is then
 			t.Fatal(err)
 		}
-		if n, err := c.Count(ctx, "price < 30"); !errors.Is(err, db.ErrCorrupt) ||
-			!strings.Contains(err.Error(), "item in row 7") {
-			t.Errorf("%s: %d, %v", what, n, err)
-		}
+		n, err := c.Count(ctx, "price < 30")
+		failIf(t, !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "item in row 7"),
+			"%s: %d, %v", what, n, err)
 		gives(t, 7, what)(c.Count(ctx, "year < 7 AND price < 30"))
 	}
 }

@@ -50,6 +50,21 @@ func (f *FailOnce) Hit() bool {
 	return f.Fired
 }
 
+// Arm makes the k-th operation from now on fail.
+func (f *FailOnce) Arm(k int) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	f.K, f.Fired = k, false
+}
+
+// Disarm lets all operations succeed. It reports whether one has failed.
+func (f *FailOnce) Disarm() (fired bool) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	fired, f.Fired = f.Fired, true
+	return fired
+}
+
 // IsWrite reports whether an operation changes the file system.
 func IsWrite(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }
 
