@@ -28,11 +28,6 @@ var (
 	place = db.Field{Name: "place", Type: db.String, Indexed: true}
 )
 
-func mustAlter(t testing.TB, c *db.Collection, a db.Alteration) {
-	t.Helper()
-	must(t, c.Alter(ctx, a))
-}
-
 // sounds gives items vectors of audio that tell their classes.
 func sounds(items []*db.Item) {
 	for i, it := range items {
@@ -60,7 +55,7 @@ func TestAlter(t *testing.T) {
 	then := need(snap.Collection("main"))(t)
 	a := db.Alteration{AddModalities: []db.Modality{audio, {Name: "bag", Dim: 100, Sparse: true}},
 		AddFields: []db.Field{place, {Name: "note", Type: db.String}}}
-	mustAlter(t, c, a)
+	must(t, c.Alter(ctx, a))
 	want := db.Schema{Modalities: slices.Concat(dbkit.PairsSchema.Modalities, a.AddModalities),
 		Fields: slices.Concat(dbkit.PairsSchema.Fields, a.AddFields)}
 	a.AddModalities[0].Dim, a.AddFields[0].Type = 99, db.Bool // what is given is the caller's own
@@ -102,7 +97,7 @@ func TestAlter(t *testing.T) {
 	equal(t, want, dbkit.MustSchema(t, c))
 	check(c)
 	dbkit.CheckSound(t, d, "opened again")
-	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{Name: "third", Type: db.Bool}}})
+	must(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "third", Type: db.Bool}}}))
 	s := dbkit.MustSchema(t, c)
 	failIf(t, len(s.Fields) != len(want.Fields)+1 || len(s.Modalities) != len(want.Modalities), "%+v", s)
 	dbkit.MustClose(t, d)
@@ -169,12 +164,12 @@ func TestAlterRefuses(t *testing.T) {
 	}
 	now := dbkit.MustStats(t, d).Sequence
 	failIf(t, now != commits, "%d commits", now-commits)
-	mustAlter(t, codes, db.Alteration{AddFields: []db.Field{{Name: "n", Type: db.Int, Indexed: true}}})
+	must(t, codes.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "n", Type: db.Int, Indexed: true}}}))
 	need(codes.Put(ctx, &db.Item{Key: "k", Code: []byte{1, 2}, Fields: map[string]any{"n": 5}}))(t)
 	holds(t, codes, 1, "n = 5")
 	// as many as there may be
-	mustAlter(t, c, db.Alteration{AddModalities: many(db.MaxModalities - 2),
-		AddFields: manyFields[:db.MaxFields-4]})
+	must(t, c.Alter(ctx, db.Alteration{AddModalities: many(db.MaxModalities - 2),
+		AddFields: manyFields[:db.MaxFields-4]}))
 	must(t, d.DropCollection(ctx, "codes"))
 	errorIs(t, codes.Alter(ctx, db.Alteration{AddFields: []db.Field{fresh}}), db.ErrNotFound)
 	dbkit.MustClose(t, d)
@@ -195,7 +190,7 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	dbkit.MustTrain(t, c, training)
 	query := db.Query{From: "image", To: "text", Vector: items[7].Vectors["image"], K: 90}
 	before := need(c.Search(ctx, query))(t)
-	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}})
+	must(t, c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}}))
 	after, err := c.Search(ctx, query)
 	diff := cmp.Diff(before.Hits, after.Hits)
 	failIf(t, diff != "" || err != nil, "%v, %v", diff, err)
@@ -241,7 +236,7 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 
 	// A reindexing keeps the model, a training learns.
 	re := need(c.Reindex(ctx, db.ReindexOptions{}))(t)
-	unlearned("reindexed", errOf(mustInSpace(t, c, re.Space).Search(ctx, from)))
+	unlearned("reindexed", errOf(need(c.InSpace(re.Space, 0))(t).Search(ctx, from)))
 	training.Map["audio"] = model.MapRBF
 	tr := dbkit.MustTrain(t, c, training)
 	failIf(t, len(tr.LeftOut) > 0, "%+v", tr)
@@ -252,7 +247,7 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	it, err = c.Get(ctx, "k80")
 	failIf(t, err != nil || it.Code == nil, "%+v, %v", it, err)
 	checkCodes(t, c, dbkit.AllItems(t, c))
-	unlearned("the space before", errOf(mustInSpace(t, c, 1).Search(ctx, from)))
+	unlearned("the space before", errOf(need(c.InSpace(1, 0))(t).Search(ctx, from)))
 	dbkit.CheckSound(t, d, "trained")
 	need(c.Rollback(ctx))(t)
 	unlearned("rolled back", errOf(c.Search(ctx, from)))
@@ -272,7 +267,7 @@ func TestEvaluateWhatWasAlone(t *testing.T) {
 		Labels: [][]string{items[0].Labels}}
 	before, err := c.Evaluate(ctx, e)
 	stopIf(t, err != nil || len(before) != 1, "%v, %v", before, err)
-	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}})
+	must(t, c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{audio}}))
 	after, err := c.Evaluate(ctx, e)
 	stopIf(t, err != nil || len(after) != 2 || after[1].To != "audio" || after[1].Hamming.Database != 0,
 		"%+v, %v", after, err)
@@ -298,7 +293,8 @@ func TestBatchesAcrossAlter(t *testing.T) {
 		for i := range n / 2 {
 			put(i, db.Item{Vectors: vector, Labels: []string{"old"}})
 		}
-		mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}})
+		must(t, c.Alter(ctx,
+			db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}}))
 		for i := n / 2; i < n; i++ {
 			put(i, db.Item{Vectors: map[string][]float32{"audio": {1, 2, 3}},
 				Fields: map[string]any{"place": "Bern"}})
@@ -333,7 +329,7 @@ func TestBatchesAcrossAlter(t *testing.T) {
 	merge, expect := d.NewBatch(), d.NewBatch()
 	merge.Merge(c, &db.Item{Key: "a", Vectors: map[string][]float32{"text": {1, 2, 3, 4, 5}}})
 	expect.PutIf(c, &db.Item{Key: "a"}, old)
-	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}})
+	must(t, c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{audio}}))
 	need(c.Merge(ctx, &db.Item{Key: "a", Vectors: map[string][]float32{"audio": {1, 2, 3}}}))(t)
 	must(t, merge.Commit(ctx))
 	it, err := c.Get(ctx, "a")
@@ -358,8 +354,8 @@ func TestAlterRightAfterOpening(t *testing.T) {
 	for i := range 2 {
 		d = dbkit.MustOpen(t, "db", opts)
 		c = dbkit.MustCollection(t, d, "main")
-		mustAlter(t, c, db.Alteration{AddFields: []db.Field{{Name: fmt.Sprint("f", i), Type: db.Int,
-			Indexed: true}}})
+		must(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: fmt.Sprint("f", i), Type: db.Int,
+			Indexed: true}}}))
 		if i == 0 { // it is closed before anybody has waited for the codes
 			dbkit.MustClose(t, d)
 		}

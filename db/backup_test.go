@@ -41,11 +41,6 @@ func mustFolder(t testing.TB) backup.Store {
 	return need(backup.Folder(filepath.Join(t.TempDir(), "backups")))(t)
 }
 
-func mustBackup(t testing.TB, d *db.DB, repo backup.Store, opt db.BackupOptions) *backup.Manifest {
-	t.Helper()
-	return need(d.Backup(ctx, repo, opt))(t)
-}
-
 // restored restores a backup and opens the database, to be closed at the end of the test.
 func restored(t testing.TB, repo backup.Store, opt db.RestoreOptions) *db.DB {
 	t.Helper()
@@ -76,14 +71,14 @@ func TestRestoredDatabaseHasBackupsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	repo := mustFolder(t)
 	d, c, items := openPairs(t, 100, 300, synth.Config{})
-	mustBackup(t, d, repo, db.BackupOptions{})
+	need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 	r := restored(t, repo, db.RestoreOptions{})
 	for i := range 4 {
 		at := 100 + 50*i
 		putAll(t, c, items[at:at+25])
 		putAll(t, dbkit.MustCollection(t, r, "main"), items[at+25:at+50])
 		for _, of := range []*db.DB{d, r} {
-			m := mustBackup(t, of, repo, db.BackupOptions{})
+			m := need(of.Backup(ctx, repo, db.BackupOptions{}))(t)
 			again := restored(t, repo, db.RestoreOptions{ID: m.ID})
 			sameContents(t, of, again)
 			dbkit.MustClose(t, again)
@@ -143,7 +138,7 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	}
 	for range rounds {
 		before := int(written.Load())
-		m := mustBackup(t, d, repo, db.BackupOptions{})
+		m := need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 		after := int(written.Load())
 		r := restored(t, repo, db.RestoreOptions{ID: m.ID})
 		there := map[string]bool{}
@@ -186,8 +181,8 @@ func TestRestoreRefuses(t *testing.T) {
 	errorIs(t, errOf(db.Restore(ctx, repo, filepath.Join(t.TempDir(), "x"), nil, db.RestoreOptions{})),
 		backup.ErrNotRepository)
 	d, _, _ := openPairs(t, -1, 10, synth.Config{})
-	first := mustBackup(t, d, repo, db.BackupOptions{})
-	second := mustBackup(t, d, repo, db.BackupOptions{})
+	first := need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
+	second := need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 	full := folderIn(t, map[string]string{"notes.txt": "x"})
 	dir := filepath.Join(t.TempDir(), "x")
 	for what, c := range map[string]struct {
@@ -227,7 +222,7 @@ func TestDamagedBackups(t *testing.T) {
 	} {
 		root := t.TempDir()
 		repo := need(backup.Folder(root))(t)
-		m := mustBackup(t, d, repo, db.BackupOptions{})
+		m := need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 		largest := slices.MaxFunc(m.Files, func(a, b backup.File) int { return cmp.Compare(a.Size, b.Size) })
 		piece := largest.Pieces[0]
 		path := filepath.Join(root, "objects", string(piece[:2]), string(piece))
@@ -247,7 +242,7 @@ func TestDamagedBackups(t *testing.T) {
 			return nil
 		})
 		failIf(t, err != nil || found != 1 || v.Findings != 1, "%s: verify: %+v, %v", what, v, err)
-		next := mustBackup(t, d, repo, db.BackupOptions{})
+		next := need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 		_, err = db.Restore(ctx, repo, dir, nil, db.RestoreOptions{ID: next.ID})
 		failIf(t, err != nil, "%s: restore of the next backup: %v", what, err)
 	}
@@ -277,7 +272,7 @@ func TestBackupKeepsTheReserve(t *testing.T) {
 	failIf(t, !errors.Is(err, db.ErrDiskFull) || !errors.As(err, &full) || full.Dir != filepath.Dir(path),
 		"into a folder: %v", err)
 	errorIs(t, errOf(os.Stat(path)), os.ErrNotExist)
-	mustBackup(t, d, elsewhere{mustFolder(t)}, db.BackupOptions{})
+	need(d.Backup(ctx, elsewhere{mustFolder(t)}, db.BackupOptions{}))(t)
 }
 
 // elsewhere is a store that does not say where it is.
@@ -330,7 +325,7 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 	back := func(what string) float64 {
 		atRest(d)
 		start := time.Now()
-		m := mustBackup(t, d, repo, db.BackupOptions{})
+		m := need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 		share := float64(m.BytesNew) / float64(m.BytesTotal)
 		t.Logf("%s: %.1f s, %d of %d bytes are new: %.2f %%", what, time.Since(start).Seconds(), m.BytesNew,
 			m.BytesTotal, 100*share)
@@ -618,7 +613,7 @@ func TestProcessThatIsKilled(t *testing.T) {
 	if err != nil {
 		c = need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	}
-	mustBackup(t, d, repo, db.BackupOptions{})
+	need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 	go func() {
 		for {
 			fine(t, errOf(backup.Prune(ctx, repo, backup.PruneOptions{Keep: keptAfterKills})))
@@ -631,7 +626,7 @@ func TestProcessThatIsKilled(t *testing.T) {
 			it.Key = fmt.Sprint(n + i)
 		}
 		putAll(t, c, items)
-		m := mustBackup(t, d, repo, db.BackupOptions{})
+		m := need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 		fmt.Printf("backup %s %d\n", m.ID, n+len(items))
 	}
 }
@@ -645,7 +640,7 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 		d, c := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema)
 		items := dbkit.Pairs(100, synth.Config{})
 		putAll(t, c, items[:10])
-		first := mustBackup(t, d, repo, db.BackupOptions{})
+		first := need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 		want := context.Canceled
 		if !cancelled {
 			want = dbkit.ErrInjected
@@ -809,7 +804,7 @@ func memWorld(t *testing.T) (vfs.FS, *memStore) {
 	t.Helper()
 	repo, mem := newMemStore(), vfs.NewMem()
 	d, _ := openNew(t, "db", &db.Options{FS: mem}, dbkit.PairsSchema, dbkit.Pairs(20, synth.Config{})...)
-	mustBackup(t, d, repo, db.BackupOptions{})
+	need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 	dbkit.MustClose(t, d)
 	return mem, repo
 }
@@ -819,7 +814,7 @@ func TestRestoredDatabaseSurvivesACrash(t *testing.T) {
 	t.Parallel()
 	d := verified(t, &db.Options{FS: vfs.NewMem()})
 	repo := newMemStore()
-	mustBackup(t, d, repo, db.BackupOptions{})
+	need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 	mem := vfs.NewCrashableMem()
 	need(db.Restore(ctx, repo, "r", &db.Options{FS: mem}, db.RestoreOptions{}))(t)
 	left := mem.CrashClone(vfs.CrashCloneCfg{}) // nothing is left of what is not synced
@@ -843,7 +838,7 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 	state := need(stateOf(l.d))(t)
 	var made []string
 	for _, opt := range []db.BackupOptions{{Collection: "main"}, {}, {}} {
-		made = append(made, mustBackup(t, l.d, l.backups(), opt).ID)
+		made = append(made, need(l.d.Backup(ctx, l.backups(), opt))(t).ID)
 	}
 	must(t, l.close())
 	indexOnly := lifeState{items: state.items, active: state.active, revisions: state.revisions}

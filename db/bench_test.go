@@ -298,7 +298,7 @@ func BenchmarkUntrained(b *testing.B) {
 			metric db.Metric
 		}{{10, db.Cosine}, {100, db.Cosine}, {10, db.Dot}, {10, db.L2}} {
 			k := run.k
-			mustAlter(b, c, db.Alteration{Metrics: map[string]db.Metric{"e": run.metric}})
+			must(b, c.Alter(ctx, db.Alteration{Metrics: map[string]db.Metric{"e": run.metric}}))
 			b.Run(fmt.Sprintf("%dx%d/%s/k%d", of.n, of.dim, run.metric, k), func(b *testing.B) {
 				read := 0
 				for i := 0; b.Loop(); i++ {

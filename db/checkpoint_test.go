@@ -752,7 +752,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 		"reindex":  errOf(c.Reindex(ctx, db.ReindexOptions{})),
 		"restore":  errOf(c.RestoreRevision(ctx, 0, 1)),
 		"commit":   b.Commit(ctx),
-		"in space": errOf(mustInSpace(t, c, 1).Update(ctx, db.UpdateOptions{})),
+		"in space": errOf(need(c.InSpace(1, 0))(t).Update(ctx, db.UpdateOptions{})),
 	}, "index-only", "fddhdb: ")
 	vectors := db.Query{From: "image", To: "text", Vector: full[0].Vectors["image"], Recall: 1}
 	errorsAre(t, db.ErrInvalid, map[string]error{
@@ -816,11 +816,6 @@ func TestIndexOnlyCollection(t *testing.T) {
 	dbkit.CheckSound(t, is, "opened again")
 	dbkit.MustClose(t, is)
 	failIf(t, log.Len() > 0, "in the background: %s", &log)
-}
-
-func mustInSpace(t testing.TB, c *db.Collection, space db.Space) *db.Collection {
-	t.Helper()
-	return need(c.InSpace(space, 0))(t)
 }
 
 // A program that knows versions of descriptors up to 0 does not open an index-only

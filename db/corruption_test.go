@@ -207,9 +207,9 @@ func TestDamageToEveryByte(t *testing.T) {
 		label := fmt.Sprintf("%s: %s", name, how)
 		var what string
 		var err error
-		before := totalAlloc()
+		before := allocated()
 		watched(label, func() { what, err = outcome(t, damaged, want) })
-		n := totalAlloc() - before
+		n := allocated() - before
 		failIf(t, n > 512<<20, "%s: %d MiB allocated", label, n>>20)
 		sort := sortOf(name)
 		if counts[sort] == nil {
@@ -387,7 +387,7 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	failIf(t, err != nil || len(got.Hits) != len(want.Hits) || got.Hits[3].Key != want.Hits[3].Key,
 		"in the space that is whole: %+v, %v", got, err)
 	errorsAre(t, db.ErrCorrupt, map[string]error{
-		"search":   errOf(mustInSpace(t, c, 1).Search(ctx, db.Query{Key: "k7"})),
+		"search":   errOf(need(c.InSpace(1, 0))(t).Search(ctx, db.Query{Key: "k7"})),
 		"put":      errOf(c.Put(ctx, items[0])),
 		"activate": c.Activate(ctx, 1),
 		"train":    errOf(c.Train(ctx, db.TrainOptions{})),

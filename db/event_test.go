@@ -99,11 +99,11 @@ func TestEvents(t *testing.T) {
 	putAll(t, c, items[60:])
 	update := need(c.Update(ctx, db.UpdateOptions{}))(t)
 	reindexed := need(c.Reindex(ctx, db.ReindexOptions{}))(t)
-	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}},
-		IndexFields: []string{"title"}, Encoders: []db.Encoder{{"text", db.InputText, []string{"encode"}}}})
+	must(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"place", db.String, false}},
+		IndexFields: []string{"title"}, Encoders: []db.Encoder{{"text", db.InputText, []string{"encode"}}}}))
 	must(t, c.RenameLabel(ctx, items[0].Labels[0], "renamed"))
 	repo := mustFolder(t)
-	m := mustBackup(t, d, repo, db.BackupOptions{})
+	m := need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 	must(t, errors.Join(
 		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), errOf(c.Rollback(ctx)),
 		c.DropSpace(ctx, reindexed.Space),
@@ -589,7 +589,7 @@ func TestActivity(t *testing.T) {
 		t.Errorf("%v, want %v; %d hits, want %d; %d errors, %d open", got, want, a.Hits, hits, a.SearchErrors,
 			a.Snapshots)
 	}
-	m := mustBackup(t, d, mustFolder(t), db.BackupOptions{})
+	m := need(d.Backup(ctx, mustFolder(t), db.BackupOptions{}))(t)
 	b := dbkit.MustStats(t, d).Activity.LastBackup
 	failIf(t, b == nil || b.ID != m.ID || b.Sequence != m.Sequence || b.BytesTotal != m.BytesTotal,
 		"%+v, not %+v", b, m)
@@ -753,11 +753,6 @@ func TestTracerOfBackground(t *testing.T) {
 	}
 }
 
-func statsOf(t *testing.T, c *db.Collection) *db.CollectionStats {
-	t.Helper()
-	return need(c.Stats())(t)
-}
-
 // What Stats says of the distances of queries is what a linear scan finds.
 func TestQueryDistances(t *testing.T) {
 	t.Parallel()
@@ -773,7 +768,7 @@ func TestQueryDistances(t *testing.T) {
 	}
 	train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 30}})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 30}})
-	s := statsOf(t, c)
+	s := need(c.Stats())(t)
 	failIf(t, s.QueryDistances != nil, "before any search: %+v", s.QueryDistances)
 	stored := dbkit.AllItems(t, c)
 	nearest := func(q db.Query) int {
@@ -809,7 +804,7 @@ func TestQueryDistances(t *testing.T) {
 	want := summaryOf(slices.Clone(distances))
 	check := func(what string) {
 		t.Helper()
-		diff := cmp.Diff(want, statsOf(t, c).QueryDistances, nearly)
+		diff := cmp.Diff(want, need(c.Stats())(t).QueryDistances, nearly)
 		failIf(t, diff != "", "%s: %s", what, diff)
 	}
 	check("after searches")
@@ -825,14 +820,14 @@ func TestQueryDistances(t *testing.T) {
 	}
 	check("after others")
 	must(t, c.Activate(ctx, 1))
-	if s := statsOf(t, c).QueryDistances; s == nil || s.Queries != 1 {
+	if s := need(c.Stats())(t).QueryDistances; s == nil || s.Queries != 1 {
 		t.Errorf("in space 1: %+v", s)
 	}
 	must(t, c.Activate(ctx, 2))
 	check("in space 2 again")
 	d, _ = reopen(t, d, db.State(d).Engine.Dir, nil)
 	defer d.Close()
-	s = statsOf(t, dbkit.MustCollection(t, d, "main"))
+	s = need(dbkit.MustCollection(t, d, "main").Stats())(t)
 	failIf(t, s.QueryDistances != nil, "reopened: %+v", s.QueryDistances)
 }
 

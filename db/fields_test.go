@@ -491,15 +491,15 @@ func TestAlterIndexesFields(t *testing.T) {
 	d, c := openUnindexed(t, opts, 300)
 	need(c.DeleteWhere(ctx, "n = 2"))(t)
 	checkIndexed(t, c)
-	mustAlter(t, c, db.Alteration{IndexFields: []string{"s", "x", "s"}})
+	must(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"s", "x", "s"}}))
 	checkIndexed(t, c, "s", "x")
 	for i := range 50 {
 		need(c.Put(ctx, unindexedItem(i*8, i+3)))(t)
 	}
-	mustAlter(t, c, db.Alteration{IndexFields: []string{"b", "s", "n", "at"},
-		AddFields: []db.Field{{"more", db.Int, true}}})
+	must(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"b", "s", "n", "at"},
+		AddFields: []db.Field{{"more", db.Int, true}}}))
 	checkIndexed(t, c, "s", "x", "n", "b", "at", "more")
-	mustAlter(t, c, db.Alteration{IndexFields: []string{"b"}})
+	must(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"b"}}))
 	d, _ = reopen(t, d, "db", opts)
 	defer func() { dbkit.MustClose(t, d) }()
 	c = dbkit.MustCollection(t, d, "main")
@@ -524,7 +524,7 @@ func TestIndexesAreMadeInBlocks(t *testing.T) {
 		}
 		sequence := func() uint64 { return need(d.Stats())(t).Sequence }
 		before := sequence()
-		mustAlter(t, c, db.Alteration{IndexFields: []string{"n", "s"}})
+		must(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"n", "s"}}))
 		n := sequence() - before
 		failIf(t, n != test.commits, "%d items with payloads of %d bytes: %d commits, want %d", test.items,
 			test.payload, n, test.commits)
@@ -583,7 +583,7 @@ func TestFieldsAreIndexedBesideWrites(t *testing.T) {
 	for range 4 {
 		<-begun
 	}
-	mustAlter(t, c, db.Alteration{IndexFields: []string{"n", "x", "s", "b"}})
+	must(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"n", "x", "s", "b"}}))
 	close(done)
 	wg.Wait()
 	checkIndexed(t, c, "n", "x", "s", "b")
@@ -612,7 +612,7 @@ func TestAlterRefusesIndexes(t *testing.T) {
 	prefix := codec.CollectionKey(codec.KindFieldRows, db.Inside(c).ID)
 	fine(t, record.ForEach(db.State(d).Engine.DB, prefix,
 		func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }))
-	mustAlter(t, c, db.Alteration{IndexFields: []string{"n"}})
+	must(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"n"}}))
 	checkIndexed(t, c, "n")
 	fine(t, dbkit.MustCollection(t, indexOnlyOf(t, d, opts), "main").Alter(ctx,
 		db.Alteration{IndexFields: []string{"x"}}))
@@ -664,7 +664,7 @@ func TestFullBatchMeetsAnIndex(t *testing.T) {
 				}
 				must(t, b.Put(c, it))
 			}
-			mustAlter(t, c, db.Alteration{IndexFields: []string{"n", "s"}})
+			must(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"n", "s"}}))
 			var at *db.ItemError
 			err := b.Commit(ctx)
 			failIf(t, !errors.Is(err, db.ErrInvalid) || !errors.As(err, &at) ||

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/crc32"
-	"runtime"
 	"runtime/metrics"
 	"slices"
 	"strconv"
@@ -255,18 +254,12 @@ func FuzzRecords(f *testing.F) {
 		fsys := vfs.NewMem()
 		need(vfs.Clone(mem, fsys, "db", "db"))(t)
 		writeRecord(t, fsys, r.key, value)
-		before := totalAlloc()
+		before := allocated()
 		useWhatever(t, fsys)
-		if n := totalAlloc() - before; n > 512<<20 {
+		if n := allocated() - before; n > 512<<20 {
 			t.Errorf("%d MiB were allocated for a value of %d bytes under %x", n>>20, len(value), r.key)
 		}
 	})
-}
-
-func totalAlloc() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.TotalAlloc
 }
 
 // smallOfAllKinds makes a database that has nearly every kind of record, few of each.

@@ -116,7 +116,7 @@ func TestPipesInARepository(t *testing.T) {
 	repository := filepath.Join(root, "backups")
 	s, err := backup.Folder(repository)
 	must(t, err)
-	m := mustBackup(t, d, s, db.BackupOptions{})
+	m := need(d.Backup(ctx, s, db.BackupOptions{}))(t)
 	var paths []string
 	err = filepath.WalkDir(repository, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {

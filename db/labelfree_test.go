@@ -107,7 +107,7 @@ func TestLabelFreeCodes(t *testing.T) {
 	dbtest.CheckSearches(t, c, db.Query{From: "image", To: "text", Vector: x, K: 30},
 		db.Query{From: "image", Vector: x, K: 30},
 		db.Query{From: "image", To: "image", Vector: x, Rerank: db.RerankNone}, db.Query{Key: "k3"},
-		db.Query{Key: "k4", From: "image"}, db.Query{Code: mustGet(t, c, "k3").Code}) // k4 has no image
+		db.Query{Key: "k4", From: "image"}, db.Query{Code: need(c.Get(ctx, "k3"))(t).Code}) // k4 has no image
 	for _, it := range dbkit.AllItems(t, c) {
 		stopIf(t, len(it.Code) != 4, "item %s has the code %x", it.Key, it.Code)
 	}
@@ -119,11 +119,6 @@ func TestLabelFreeCodes(t *testing.T) {
 	_, err = copied.Drift(ctx)
 	failIf(t, err == nil, "an index-only copy measures drift")
 	dbkit.CheckSound(t, is, "index-only")
-}
-
-func mustGet(t testing.TB, c *db.Collection, key string) *db.Item {
-	t.Helper()
-	return need(c.Get(ctx, key))(t)
 }
 
 // A space without labels is kept current by writes, can be reindexed, activated, dropped and repaired,
@@ -147,7 +142,8 @@ func TestLabelFreeSpaces(t *testing.T) {
 	changed.Vectors = items[399].Vectors
 	need(c.Put(ctx, &changed))(t)
 	need(c.Delete(ctx, "k6"))(t)
-	if a, b := mustGet(t, c, "k5"), mustGet(t, c, "k399"); !slices.Equal(a.Code, b.Code) || len(a.Code) != 2 {
+	if a, b := need(c.Get(ctx, "k5"))(t), need(c.Get(ctx, "k399"))(t); !slices.Equal(a.Code, b.Code) ||
+		len(a.Code) != 2 {
 		t.Errorf("two items of one vector have the codes %x and %x", a.Code, b.Code)
 	}
 	check := func(when string, c *db.Collection) {
@@ -253,7 +249,7 @@ func TestLabelFreeTraining(t *testing.T) {
 	// Labelled items of that space have the codes of their vectors.
 	in := need(c.InSpace(explicit.Space, 0))(t)
 	code, _, err := in.EncodeQuery(ctx, db.Query{From: "e", Vector: items[0].Vectors["e"]})
-	if it := mustGet(t, in, "k0"); err != nil || !slices.Equal(it.Code, code) {
+	if it := need(in.Get(ctx, "k0"))(t); err != nil || !slices.Equal(it.Code, code) {
 		t.Errorf("the code of a labelled item is %x, that of its vector %x (%v)", it.Code, code, err)
 	}
 	_, err = c.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Anchors: 5}})

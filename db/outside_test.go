@@ -26,7 +26,7 @@ func TestNothingIsMadeInADatabase(t *testing.T) {
 	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))
 	elsewhere, err := backup.Folder(filepath.Join(root, "backups"))
 	must(t, err)
-	mustBackup(t, d, elsewhere, db.BackupOptions{})
+	need(d.Backup(ctx, elsewhere, db.BackupOptions{}))(t)
 	linked := os.Symlink(dir, filepath.Join(root, "link")) == nil
 	verbs := map[string]func(to string) error{
 		"backup": func(to string) error {
@@ -87,7 +87,7 @@ func TestNothingIsMadeInADatabaseInMemory(t *testing.T) {
 	d := dbkit.MustOpen(t, "in.db", opts)
 	defer dbkit.MustClose(t, d)
 	repo := newMemStore()
-	mustBackup(t, d, repo, db.BackupOptions{})
+	need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 	errorsAre(t, db.ErrInvalid, map[string]error{
 		"checkpoint": d.Checkpoint(ctx, "in.db/checkpoints/new", db.CheckpointOptions{}),
 		"restore": func() error {
@@ -105,7 +105,7 @@ func TestNothingIsMadeBehindALinkIntoADatabase(t *testing.T) {
 	d := dbkit.MustOpen(t, dir, nil)
 	defer dbkit.MustClose(t, d)
 	repo := newMemStore()
-	mustBackup(t, d, repo, db.BackupOptions{})
+	need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
 	must(t, os.MkdirAll(filepath.Join(dir, "checkpoints"), 0o777))
 	if err := os.Symlink(filepath.Join(dir, "checkpoints"), link); err != nil {
 		t.Skip("no links:", err)

@@ -231,7 +231,7 @@ func TestBackupOfReadOnlyMedium(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			repo := mustFolder(t)
-			m := mustBackup(t, d, repo, opt)
+			m := need(d.Backup(ctx, repo, opt))(t)
 			c, now := dbkit.MustCollection(t, restored(t, repo, db.RestoreOptions{}), "main"),
 				dbkit.MustCollection(t, d, "main")
 			soundRepository(t, repo)

@@ -52,7 +52,7 @@ func hold(t testing.TB, d *db.DB) *held {
 	for _, name := range names {
 		c := dbkit.MustCollection(t, d, name)
 		h.items[name], h.rows[name], h.spaces[name] = map[string]*db.Item{}, map[string]uint32{},
-			mustSpaces(t, c)
+			need(c.Spaces(ctx))(t)
 		h.given[db.Inside(c).ID] = dbkit.MustSchema(t, c).Bits > 0
 		for _, it := range dbkit.AllItems(t, c) {
 			h.items[name][it.Key] = it
@@ -61,11 +61,6 @@ func hold(t testing.TB, d *db.DB) *held {
 		}
 	}
 	return h
-}
-
-func mustSpaces(t testing.TB, c *db.Collection) []report.SpaceInfo {
-	t.Helper()
-	return need(c.Spaces(ctx))(t)
 }
 
 // firstPatient is what all of newPatient are copies of.
@@ -267,7 +262,7 @@ func TestRepairKeepsEverything(t *testing.T) {
 	d := dbkit.MustOpen(t, p.dir, p.options())
 	defer dbkit.MustClose(t, d)
 	for name, was := range p.before.spaces {
-		for i, now := range mustSpaces(t, dbkit.MustCollection(t, d, name)) {
+		for i, now := range need(dbkit.MustCollection(t, d, name).Spaces(ctx))(t) {
 			was[i].Codes, was[i].Items = now.Codes, now.Items
 			was[i].Taught, was[i].Pending = 0, was[i].Taught+was[i].Pending // all teach again
 			was[i].StatisticsBytes = now.StatisticsBytes
@@ -490,7 +485,7 @@ func TestRepairOfDescriptors(t *testing.T) {
 	schemas := map[string]db.Schema{}
 	for _, name := range []string{"main", "codes"} {
 		c := dbkit.MustCollection(t, d, name)
-		mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"late", db.Int, true}}})
+		must(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"late", db.Int, true}}}))
 		schemas[name] = dbkit.MustSchema(t, c)
 	}
 	p.before = hold(t, d)
@@ -563,7 +558,7 @@ func TestRepairOfLessons(t *testing.T) {
 	p.sound("repaired", nil)
 	d := dbkit.MustOpen(t, p.dir, p.options())
 	defer dbkit.MustClose(t, d)
-	for i, now := range mustSpaces(t, dbkit.MustCollection(t, d, "main")) {
+	for i, now := range need(dbkit.MustCollection(t, d, "main").Spaces(ctx))(t) {
 		if was[i].Taught == 0 || now.Taught != 0 || now.Pending != was[i].Taught+was[i].Pending {
 			t.Errorf("%d have taught, and %d wait, of %d and %d", now.Taught, now.Pending, was[i].Taught,
 				was[i].Pending)

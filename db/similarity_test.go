@@ -858,21 +858,21 @@ func TestMetricsOfSchemas(t *testing.T) {
 
 	// Alterations.
 	is(c, m("a", db.L2, ""), m("b", db.L2, "a"), m("c", db.L2, ""))
-	mustAlter(t, c, db.Alteration{SpaceOf: map[string]string{"a": "c"}}) // b comes along
+	must(t, c.Alter(ctx, db.Alteration{SpaceOf: map[string]string{"a": "c"}})) // b comes along
 	is(c, m("a", db.L2, ""), m("b", db.L2, "a"), m("c", db.L2, "a"))
-	mustAlter(t, c, db.Alteration{SpaceOf: map[string]string{"a": ""}}) // the others stay together
+	must(t, c.Alter(ctx, db.Alteration{SpaceOf: map[string]string{"a": ""}})) // the others stay together
 	is(c, m("a", db.L2, ""), m("b", db.L2, ""), m("c", db.L2, "b"))
-	mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"c": db.Cosine}})
+	must(t, c.Alter(ctx, db.Alteration{Metrics: map[string]db.Metric{"c": db.Cosine}}))
 	is(c, m("a", db.L2, ""), m("b", "", ""), m("c", "", "b"))
 	// it is so
-	mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"c": ""},
-		SpaceOf: map[string]string{"a": ""}})
-	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{m("d", "", "")},
-		SpaceOf: map[string]string{"d": "a"}})
+	must(t, c.Alter(ctx, db.Alteration{Metrics: map[string]db.Metric{"c": ""},
+		SpaceOf: map[string]string{"a": ""}}))
+	must(t, c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{m("d", "", "")},
+		SpaceOf: map[string]string{"d": "a"}}))
 	is(c, m("a", db.L2, ""), m("b", "", ""), m("c", "", "b"), m("d", db.L2, "a"))
-	mustAlter(t, c, db.Alteration{SpaceOf: map[string]string{"c": ""}})
-	mustAlter(t, c, db.Alteration{SpaceOf: map[string]string{"b": "", "c": "a"},
-		Metrics: map[string]db.Metric{"d": db.Dot}})
+	must(t, c.Alter(ctx, db.Alteration{SpaceOf: map[string]string{"c": ""}}))
+	must(t, c.Alter(ctx, db.Alteration{SpaceOf: map[string]string{"b": "", "c": "a"},
+		Metrics: map[string]db.Metric{"d": db.Dot}}))
 	want := []db.Modality{m("a", db.Dot, ""), m("b", "", ""), m("c", db.Dot, "a"), m("d", db.Dot, "a")}
 	is(c, want...)
 	for _, r := range []struct {
@@ -953,7 +953,8 @@ func TestMetricsAreStored(t *testing.T) {
 		c = dbkit.MustCollection(t, d, "main")
 		s = dbkit.MustSchema(t, c)
 		failIf(t, !reflect.DeepEqual(s, want), "repaired: %+v, want %+v", s, want)
-		mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"image": db.Cosine, "text": db.Cosine}})
+		must(t, c.Alter(ctx,
+			db.Alteration{Metrics: map[string]db.Metric{"image": db.Cosine, "text": db.Cosine}}))
 		dbkit.CheckSound(t, d, "at the end")
 		dbkit.MustClose(t, d)
 	}
@@ -988,7 +989,7 @@ func TestCursorsOfMetrics(t *testing.T) {
 	for _, a := range []db.Alteration{{Metrics: map[string]db.Metric{"a": db.Dot}},
 		{Metrics: map[string]db.Metric{"a": ""}}, {SpaceOf: map[string]string{"b": "a"}}} {
 		page := need(c.Search(ctx, q))(t)
-		mustAlter(t, c, a)
+		must(t, c.Alter(ctx, a))
 		q.After = page.Next
 		_, err := c.Search(ctx, q)
 		failIf(t, !errors.Is(err, db.ErrInvalid) ||
@@ -997,7 +998,7 @@ func TestCursorsOfMetrics(t *testing.T) {
 	}
 	for least, metric := range map[float32]db.Metric{1.5: db.Cosine, -1.5: db.L2, 2: db.L2,
 		float32(math.Inf(1)): db.Dot, float32(math.NaN()): db.L2} {
-		mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"a": metric}})
+		must(t, c.Alter(ctx, db.Alteration{Metrics: map[string]db.Metric{"a": metric}}))
 		q.MinSimilarity = least
 		_, err := c.Search(ctx, q)
 		failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "least similarity"),

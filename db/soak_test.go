@@ -279,7 +279,7 @@ func newSoakedArchive(t *testing.T, d *db.DB, root string) *soakedArchive {
 	for i := range soakedAccounts {
 		need(a.c.Put(ctx, account(i, soakedBalance, 0)))(t)
 	}
-	mustBackup(t, d, a.store, db.BackupOptions{}) // so that there is one for whoever comes first
+	need(d.Backup(ctx, a.store, db.BackupOptions{}))(t) // so that there is one for whoever comes first
 	return a
 }
 

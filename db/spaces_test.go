@@ -199,11 +199,6 @@ func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 	failIf(t, !errors.Is(busy, db.ErrBusy), "while it is built: %v", busy)
 }
 
-func spacesOf(t testing.TB, c *db.Collection) []report.SpaceInfo {
-	t.Helper()
-	return need(c.Spaces(ctx))(t)
-}
-
 // states says in short which spaces there are.
 func states(all []report.SpaceInfo) string {
 	s := ""
@@ -224,7 +219,7 @@ func frameChecksum(b []byte) string {
 func TestSpaces(t *testing.T) {
 	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
-	if all := spacesOf(t, c); len(all) != 0 {
+	if all := need(c.Spaces(ctx))(t); len(all) != 0 {
 		t.Errorf("before training: %+v", all)
 	}
 	items := dbkit.ViewItems(150, 3)
@@ -233,19 +228,19 @@ func TestSpaces(t *testing.T) {
 	first := dbkit.MustTrain(t, c,
 		db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 30, Progress: func(phase string, _, _ int64) {
 			if phase == "encode" {
-				building = states(spacesOf(t, c))
+				building = states(need(c.Spaces(ctx))(t))
 			}
 		}}})
 	failIf(t, building != "1 building ", "while it was being built: %s", building)
 	before := need(d.Snapshot())(t)
 	defer before.Close()
 	then := need(before.Collection("main"))(t)
-	old := spacesOf(t, then)
+	old := need(then.Spaces(ctx))(t)
 	second := need(c.Train(ctx, dbkit.TinyTraining(2)))(t)
-	all := spacesOf(t, c)
+	all := need(c.Spaces(ctx))(t)
 	stopIf(t, states(all) != "1 active 2 standby ", "trained twice: %s", states(all))
 	equal(t, old, all[:1])
-	s := statsOf(t, c)
+	s := need(c.Stats())(t)
 	labelled := 0
 	for _, it := range items {
 		if len(it.Labels) > 0 && len(it.Vectors) > 0 {
@@ -293,18 +288,18 @@ func TestSpaces(t *testing.T) {
 		return nil
 	}))
 	must(t, c.Activate(ctx, 2))
-	got := states(spacesOf(t, c))
+	got := states(need(c.Spaces(ctx))(t))
 	failIf(t, got != "1 standby previous 2 active ", "activated: %s", got)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	must(t, c.DropSpace(ctx, 1))
-	all = spacesOf(t, c)
+	all = need(c.Spaces(ctx))(t)
 	failIf(t, states(all) != "2 standby previous 3 active ", "dropped: %s", states(all))
-	equal(t, old, spacesOf(t, then))
+	equal(t, old, need(then.Spaces(ctx))(t))
 	before.Close()
 	d, _ = reopen(t, d, db.State(d).Engine.Dir, nil)
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")
-	equal(t, all, spacesOf(t, c))
+	equal(t, all, need(c.Spaces(ctx))(t))
 	errorIs(t, errOf(c.Spaces(cancelled)), context.Canceled)
 }
 
@@ -313,7 +308,7 @@ func TestSpacesOfACodesOnlyCollection(t *testing.T) {
 	defer d.Close()
 	c := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 2}}})
-	all := spacesOf(t, c)
+	all := need(c.Spaces(ctx))(t)
 	stopIf(t, len(all) != 1, "%+v", all)
 	want := report.SpaceInfo{
 		Space: 1, State: report.SpaceActive, Created: all[0].Created, Bits: 16, Revision: 1,
@@ -328,7 +323,7 @@ func TestRevisionInfos(t *testing.T) {
 	t.Parallel()
 	_, c, _ := openPairs(t, -1, 60, synth.Config{})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
-	first := spacesOf(t, c)[0]
+	first := need(c.Spaces(ctx))(t)[0]
 	want := []report.RevisionInfo{first.Revisions[0], {
 		Revision: 3, Parent: 2, Created: spaces.Now(), Pinned: true, Teacher: "modality", Lead: "text",
 		Reason: "because",
@@ -356,7 +351,7 @@ func TestRevisionInfos(t *testing.T) {
 	for i := 1; i < 3; i++ {
 		want[i].Bytes, want[i].Checksum = int64(len(frames[i])), frameChecksum(frames[i])
 	}
-	equal(t, want, spacesOf(t, c)[0].Revisions)
+	equal(t, want, need(c.Spaces(ctx))(t)[0].Revisions)
 	// A frame whose last chunk has fewer bytes than a checksum.
 	short := append(make([]byte, record.ChunkBytes-2), 0x44, 0x33, 0x22, 0x11)
 	kv := db.State(db.Of(c)).Engine.DB

@@ -311,7 +311,7 @@ func TestTrainingWithoutMemory(t *testing.T) {
 	var memory *fit.MemoryError
 	stopIf(t, !errors.As(err, &memory) || !errors.Is(err, db.ErrInvalid) || memory.Modality != "text" ||
 		memory.Needed <= 1<<30, "%v", err)
-	spaces := spacesOf(t, c)
+	spaces := need(c.Spaces(ctx))(t)
 	failIf(t, len(spaces) != 0, "%+v", spaces)
 	opt.Map = nil // chosen
 	dbkit.MustTrain(t, c, opt)

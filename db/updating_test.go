@@ -225,11 +225,12 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	check := func(what string) {
 		t.Helper()
 		got, err := c.Drift(ctx)
-		if stats := statsOf(t, c).Drift; err != nil || !cmp.Equal(got, other) || !cmp.Equal(stats, other) {
+		if stats := need(c.Stats())(t).Drift; err != nil || !cmp.Equal(got, other) ||
+			!cmp.Equal(stats, other) {
 			t.Errorf("%s: %v, %v, %v", what, got, stats, err)
 		}
 		var all []report.Drift
-		for _, r := range spacesOf(t, c)[0].Revisions {
+		for _, r := range need(c.Spaces(ctx))(t)[0].Revisions {
 			all = append(all, r.Drift)
 		}
 		diff := cmp.Diff([]report.Drift{nil, same, nil, other}, all)

@@ -571,7 +571,7 @@ func TestVectorsThatChangeDuringAFold(t *testing.T) {
 	put(200)
 	close(held.goOn)
 	fine(t, <-ended)
-	hits := answer(t, c, db.Query{From: "e", Vector: items[200].Vectors["e"], K: 2}).Hits
+	hits := need(c.Search(ctx, db.Query{From: "e", Vector: items[200].Vectors["e"], K: 2}))(t).Hits
 	failIf(t, !slices.ContainsFunc(hits, func(h db.Hit) bool { return h.Key == "k0" }), "found %v",
 		keysOf(hits))
 	dbkit.CheckSound(t, d, "taken in")
@@ -584,9 +584,9 @@ func TestAnIndexOfAnotherMetric(t *testing.T) {
 	d, c := indexed(t, vfs.NewMem(), items)
 	defer dbkit.MustClose(t, d)
 	q := db.Query{From: "e", Vector: items[7].Vectors["e"]}
-	stopIf(t, !answer(t, c, q).Approximate, "the index is not used")
-	mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"e": db.L2}})
-	failIf(t, answer(t, c, q).Approximate, "an index for cosines is used for l2")
+	stopIf(t, !need(c.Search(ctx, q))(t).Approximate, "the index is not used")
+	must(t, c.Alter(ctx, db.Alteration{Metrics: map[string]db.Metric{"e": db.L2}}))
+	failIf(t, need(c.Search(ctx, q))(t).Approximate, "an index for cosines is used for l2")
 }
 
 // Where half of the vectors have come, changed or gone, and no process that writes has made the index anew
@@ -744,7 +744,7 @@ func TestPagesOfAnIndexEndAtTheEnd(t *testing.T) {
 			seen := map[string]bool{}
 			q := db.Query{From: "e", Vector: x, K: k}
 			for {
-				r := answer(t, c, q)
+				r := need(c.Search(ctx, q))(t)
 				for _, h := range r.Hits {
 					stopIf(t, seen[h.Key], "%q comes twice", h.Key)
 					seen[h.Key] = true
@@ -835,7 +835,7 @@ func TestIndexesOfLargeVectors(t *testing.T) {
 				t.Errorf("%s: %d findings, such as %v", name, len(findings), findings[0])
 			}
 			d, c = reopen(t, d, "db", &db.Options{FS: fs})
-			exact := answer(t, c, db.Query{From: "e", Vector: x, Recall: 1, K: 20})
+			exact := need(c.Search(ctx, db.Query{From: "e", Vector: x, Recall: 1, K: 20}))(t)
 			r, err := c.Search(ctx, db.Query{From: "e", Vector: x, K: 20})
 			if err != nil {
 				t.Errorf("%s: opened again: %v", name, err)

@@ -69,14 +69,6 @@ func indexedBy(t testing.TB, fs vfs.FS, items []*db.Item, metric db.Metric) (*db
 	return d, c
 }
 
-// answer returns the hits of a query that has to succeed.
-func answer(t testing.TB, c *db.Collection, q db.Query) *db.Result {
-	t.Helper()
-	r, err := c.Search(ctx, q)
-	must(t, err, q)
-	return r
-}
-
 // With an index an answer may lack items, about as many as the recall allows. All that it has is
 // as without: similarities, order, what the filter admits. With recall 1 nothing is missing.
 func TestAnswersByAnIndex(t *testing.T) {
@@ -103,12 +95,12 @@ func TestAnswersByAnIndex(t *testing.T) {
 						continue
 					}
 					q := db.Query{From: "e", Vector: x, K: k, Where: where, Recall: 1}
-					exact := answer(t, c, q)
+					exact := need(c.Search(ctx, q))(t)
 					stopIf(t, exact.Approximate, "recall 1 is approximate")
 					wanted += len(exact.Hits)
 					for i, recall := range recalls {
 						q.Recall = recall
-						r := answer(t, c, q)
+						r := need(c.Search(ctx, q))(t)
 						checkHits(t, r.Hits, x, byKey, where, metric)
 						stopIf(t, len(r.Hits) != len(exact.Hits), "%d hits, there are %d", len(r.Hits),
 							len(exact.Hits))
@@ -165,7 +157,7 @@ func TestAnswersByAnIndexDoNotDependOnMemory(t *testing.T) {
 					{From: "e", Vector: x, Recall: .9}, {From: "e", Vector: x, K: 30, Where: "year < 2030"},
 					{From: "e", Vector: x, K: 1000, MinSimilarity: .6},
 				} {
-					r := answer(t, c, q)
+					r := need(c.Search(ctx, q))(t)
 					for _, h := range r.Hits {
 						all = append(all, fmt.Sprint(i, h.Key, h.Similarity))
 					}
@@ -210,14 +202,14 @@ func TestPagesOfAnIndex(t *testing.T) {
 		var hits []db.Hit
 		q := db.Query{From: "e", Vector: x, K: 7}
 		for range 10 {
-			r := answer(t, c, q)
+			r := need(c.Search(ctx, q))(t)
 			hits = append(hits, r.Hits...)
 			if q.After = r.Next; r.Next == "" {
 				break
 			}
 		}
 		checkHits(t, hits, x, byKey, "", db.Cosine)
-		exact := answer(t, c, db.Query{From: "e", Vector: x, K: 70, Recall: 1}).Hits
+		exact := need(c.Search(ctx, db.Query{From: "e", Vector: x, K: 70, Recall: 1}))(t).Hits
 		found, wanted = found+shared(exact, hits), wanted+len(exact)
 	}
 	failIf(t, found < wanted*96/100, "pages have %d of the %d nearest", found, wanted)
@@ -243,7 +235,7 @@ func TestWritesBesideAnIndex(t *testing.T) {
 			return
 		}
 		for _, recall := range []float64{0, 1} {
-			hits := answer(t, c, db.Query{From: "e", Vector: x, K: 10, Recall: recall}).Hits
+			hits := need(c.Search(ctx, db.Query{From: "e", Vector: x, K: 10, Recall: recall}))(t).Hits
 			checkHits(t, hits, x, now, "", db.Cosine)
 			if _, there := now[it.Key]; there && (len(hits) == 0 || hits[0].Similarity < .9999) {
 				if lost++; recall == 1 {
@@ -350,8 +342,8 @@ func TestIndexesFollowTheItems(t *testing.T) {
 			if x == nil || slices.Max(x) == 0 {
 				continue
 			}
-			exact := answer(t, c, db.Query{From: "e", Vector: x, Recall: 1})
-			r := answer(t, c, db.Query{From: "e", Vector: x, Recall: .9})
+			exact := need(c.Search(ctx, db.Query{From: "e", Vector: x, Recall: 1}))(t)
+			r := need(c.Search(ctx, db.Query{From: "e", Vector: x, Recall: .9}))(t)
 			checkHits(t, r.Hits, x, byKey, "", db.Cosine)
 			for _, h := range exact.Hits {
 				wanted++
@@ -432,7 +424,7 @@ func TestIndexesOfOddVectors(t *testing.T) {
 		errorIs(t, err, db.ErrInvalid, "recall 1.5")
 		for range 2 { // the second replaces the first
 			must(t, errOf(c.IndexVectors(ctx, db.IndexOptions{Modality: "e"})), name)
-			r := answer(t, c, db.Query{From: "e", Vector: []float32{1, 2, 3}, K: 500})
+			r := need(c.Search(ctx, db.Query{From: "e", Vector: []float32{1, 2, 3}, K: 500}))(t)
 			failIf(t, len(r.Hits) != len(items), "%s: %d hits of %d", name, len(r.Hits), len(items))
 			dbkit.CheckSound(t, d, name)
 		}
@@ -440,7 +432,7 @@ func TestIndexesOfOddVectors(t *testing.T) {
 		failIf(t, err != nil || len(all) != 1 || all[0].Index != 2, "%s: %+v, %v", name, all, err)
 		must(t, c.DropVectorIndex(ctx, "e"))
 		errorIs(t, c.DropVectorIndex(ctx, "e"), db.ErrNotFound, `"e"`)
-		failIf(t, answer(t, c, db.Query{From: "e", Vector: []float32{1, 2, 3}}).Approximate,
+		failIf(t, need(c.Search(ctx, db.Query{From: "e", Vector: []float32{1, 2, 3}}))(t).Approximate,
 			"approximate without an index")
 		dbkit.CheckSound(t, d, name)
 		dbkit.MustClose(t, d)
@@ -545,9 +537,9 @@ func TestIndexesOfASharedSpace(t *testing.T) {
 					continue
 				}
 				q := db.Query{From: "text", To: to, Vector: x, Recall: 1}
-				exact := answer(t, c, q)
+				exact := need(c.Search(ctx, q))(t)
 				q.Recall = asked
-				r := answer(t, c, q)
+				r := need(c.Search(ctx, q))(t)
 				if r.Approximate {
 					approximate++
 				}
@@ -658,7 +650,7 @@ func TestALeastSimilarityByAnIndex(t *testing.T) {
 			for i := 0; i < 2000; i += 100 {
 				q := db.Query{From: "e", Vector: items[i].Vectors["e"], K: 1500, MinSimilarity: least,
 					Recall: 1}
-				exact := answer(t, c, q)
+				exact := need(c.Search(ctx, q))(t)
 				q.Recall = .9
 				x, r := need2(c.Explain(ctx, q, -1))(t)
 				if len(exact.Hits) < q.K &&
