@@ -194,8 +194,9 @@ func TestRestoreRefuses(t *testing.T) {
 		"the database itself":        {db.State(d).Engine.Dir, db.RestoreOptions{}, db.ErrExists},
 		"an unknown id":              {dir, db.RestoreOptions{ID: "1999"}, backup.ErrNotFound},
 		"an ambiguous id":            {dir, db.RestoreOptions{ID: "2"}, backup.ErrInvalid},
-		"an early time":              {dir, db.RestoreOptions{Before: first.Time.Add(-time.Second)}, backup.ErrNotFound},
-		"another database":           {dir, db.RestoreOptions{Database: "ffff"}, backup.ErrNotFound},
+		"an early time": {dir, db.RestoreOptions{Before: first.Time.Add(-time.Second)},
+			backup.ErrNotFound},
+		"another database": {dir, db.RestoreOptions{Database: "ffff"}, backup.ErrNotFound},
 	} {
 		_, err := db.Restore(ctx, repo, c.dir, nil, c.opt)
 		failIf(t, !errors.Is(err, c.want) || strings.Count(err.Error(), "fddhdb: ") != 1, "%s: %v", what, err)

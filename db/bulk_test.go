@@ -328,7 +328,8 @@ func TestAutomaticKeysOfABulkLoad(t *testing.T) {
 			func(i int) string { return fmt.Sprint(i*3 + 1) }, 2},
 		"one is there":    {prefixed("k"), at(map[int]string{77: "k1000"}), 1},
 		"one comes twice": {nil, at(map[int]string{77: "k", 1000: "k"}), 1},
-		"long keys":       {prefixed(strings.Repeat("x", 900)), prefixed(strings.Repeat("x", 899) + "\x01"), 2},
+		"long keys": {prefixed(strings.Repeat("x", 900)),
+			prefixed(strings.Repeat("x", 899) + "\x01"), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, db.Schema{Bits: 16}, tc.loads, func(w *world) {

@@ -380,7 +380,8 @@ func TestLimitsOfSchemas(t *testing.T) {
 		"bits":             {db.Schema{Bits: 4096}, db.Schema{Bits: 4104}},
 		"fewest bits":      {db.Schema{Bits: 8}, db.Schema{Bits: 7}},
 		"bits below 0":     {db.Schema{Bits: 16}, db.Schema{Bits: -8}},
-		"both":             {db.Schema{Bits: 16}, db.Schema{Bits: 16, Modalities: []db.Modality{{Name: "m", Dim: 1}}}},
+		"both": {db.Schema{Bits: 16},
+			db.Schema{Bits: 16, Modalities: []db.Modality{{Name: "m", Dim: 1}}}},
 		"modality name": {
 			db.Schema{Modalities: []db.Modality{{Name: name(db.MaxNameBytes), Dim: 1}}},
 			db.Schema{Modalities: []db.Modality{{Name: name(db.MaxNameBytes + 1), Dim: 1}}},

@@ -53,7 +53,8 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 		want  error
 		says  string
 	}{
-		"something else":         {map[string]string{"notes.txt": "x"}, nil, db.ErrNotDatabase, "something else"},
+		"something else": {map[string]string{"notes.txt": "x"}, nil, db.ErrNotDatabase,
+			"something else"},
 		"nothing, but must":      {nil, &db.Options{MustExist: true}, db.ErrNotDatabase, "none yet"},
 		"a marker of others":     {map[string]string{"FDDHDB": "hello"}, nil, db.ErrNotDatabase, "not ours"},
 		"a marker that is empty": {map[string]string{"FDDHDB": ""}, nil, db.ErrNotDatabase, "not ours"},

@@ -472,9 +472,10 @@ func TestCursorOfSomethingElse(t *testing.T) {
 		"another revision":   {c, db.Query{Code: []byte{1, 2}}, base64.RawURLEncoding.EncodeToString(later)},
 		"cut":                {c, db.Query{Code: []byte{1, 2}}, res.Next[:len(res.Next)-4]},
 		"longer":             {c, db.Query{Code: []byte{1, 2}}, res.Next + "AAAA"},
-		"flipped":            {c, db.Query{Code: []byte{1, 2}}, base64.RawURLEncoding.EncodeToString(flipped)},
-		"words":              {c, db.Query{Code: []byte{1, 2}}, "the next page, please"},
-		"long":               {c, db.Query{Code: []byte{1, 2}}, strings.Repeat("A", 1<<16)},
+		"flipped": {c, db.Query{Code: []byte{1, 2}},
+			base64.RawURLEncoding.EncodeToString(flipped)},
+		"words": {c, db.Query{Code: []byte{1, 2}}, "the next page, please"},
+		"long":  {c, db.Query{Code: []byte{1, 2}}, strings.Repeat("A", 1<<16)},
 	} {
 		tc.q.After = tc.after
 		_, serr := tc.c.Search(ctx, tc.q)
