@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
@@ -608,6 +610,7 @@ func TestAlterRefusesIndexes(t *testing.T) {
 		`unknown field "z"`)
 	errorIs(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"n"}, AddFields: unindexed[:1]}),
 		db.ErrExists)
+	errorIs(t, c.Alter(cancelled, db.Alteration{IndexFields: []string{"n"}}), context.Canceled)
 	checkIndexed(t, c)
 	prefix := codec.CollectionKey(codec.KindFieldRows, db.Inside(c).ID)
 	fine(t, record.ForEach(db.State(d).Engine.DB, prefix,
