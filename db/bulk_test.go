@@ -698,3 +698,18 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 		failIf(t, tr.Space != space || tr.Items != learn.TableRows, "%+v", tr)
 	}
 }
+
+// The items of a load teach at the next update, also of another process.
+func TestItemsOfALoadTeachAfterReopening(t *testing.T) {
+	t.Parallel()
+	opts := &db.Options{FS: vfs.NewMem()}
+	d, c := openNew(t, "db", opts, dbkit.PairsSchema)
+	items := dbkit.Pairs(60+bulkItems, synth.Config{})
+	train(t, c, items[:60], db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
+	putAll(t, c, items[60:])
+	equal(t, bulkItems, need(c.Stats())(t).Pending)
+	d, c = reopen(t, d, "db", opts)
+	defer dbkit.MustClose(t, d)
+	equal(t, bulkItems, need(c.Stats())(t).Pending)
+	equal(t, bulkItems, need(c.Update(ctx, db.UpdateOptions{}))(t).Items)
+}

@@ -444,3 +444,21 @@ func TestVerifyMissesCodes(t *testing.T) {
 	failIf(t, lost == 0 || len(found) != 1 || found[0].Record != "code of row 60" ||
 		found[0].Problem != "missing", "%d records are lost, and found is %v", lost, found)
 }
+
+// An item without vectors, labels and fields is in no other set of rows: verify misses it all the same.
+func TestVerifyMissesABareItem(t *testing.T) {
+	d, _ := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, dbkit.PairsSchema, &db.Item{Key: "bare"})
+	defer d.Close()
+	for _, r := range records(t, d) {
+		if r.key[0] == codec.KindItem {
+			keyValue{key: r.key}.put(t, d)
+		}
+	}
+	found := 0
+	need(d.Verify(ctx, db.VerifyOptions{}, func(f report.Finding) error {
+		found++
+		t.Log(f)
+		return nil
+	}))(t)
+	failIf(t, found == 0, "the item is gone, and nothing was found")
+}
