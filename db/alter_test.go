@@ -708,7 +708,7 @@ func TestDropCollection(t *testing.T) {
 	failIf(t, len(before) > 0, "%d keys of another collection are gone", len(before))
 	dbkit.EqualItems(t, items, dbkit.AllItems(t, kept))
 
-	// Who reads it already goes on, also while another takes the name.
+	// A reader of the dropped collection goes on, also while another collection takes the name.
 	other := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	need(other.Put(ctx, &db.Item{Key: "k1", Code: []byte{1, 2}}))(t)
 	must(t, d.Compact(ctx))

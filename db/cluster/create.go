@@ -35,15 +35,15 @@ type CreateOptions struct {
 	// backup of each shard there. The backups come from another cluster, or from fddhdb-beam. If Shards is 0
 	// or their number, the shards stay as they are, and the nodes must be able to read this place.
 	//
-	// With another number of Shards each item goes to the shard of its key. Create reads the backups, and
-	// stores those of the new shards in Backups. All items, and one shard at a time, pass through a folder
-	// for temporary files (os.TempDir). Schemas, models, spaces and their numbers stay; items that learned
+	// With another number of Shards each item goes to the shard of its key. Create reads the backups in
+	// From, and stores a backup of each new shard in Backups. Meanwhile a folder for temporary files
+	// (os.TempDir) holds all items, and the database of one shard. Schemas, models, spaces and their numbers stay; items that learned
 	// projections encode get their codes by the latest revision of the model. The cluster exists only when
 	// all is done: if Create was interrupted, call it again.
 	From string
 
-	// Backups is the place for backups that the nodes have (NodeOptions.Backups). It is needed only for a
-	// number of shards other than that of From, and has no backups of another cluster.
+	// Backups is the NodeOptions.Backups of the nodes. Create needs it only if Shards differs from the
+	// number of shards in From. The place must have no backups of another cluster (db.ErrExists).
 	Backups string
 
 	// Progress, unless nil, hears the stages of such a change, "read" and "load", in shards.

@@ -184,40 +184,40 @@ func (o objects) put(ctx context.Context, name string, b []byte) error {
 // whole reports whether the servers have the chunks of an object and no others. The server that is asked may
 // lag, so whole asks for a while.
 func (o objects) whole(ctx context.Context, number string, b []byte) (bool, error) {
-	compare := func(ctx context.Context) (same bool, err error) {
-		for from, rest := uint64(1), b; ; {
+	from, begin := uint64(1), time.Now()
+	for wait := 2 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		same, before := true, from
+		err := again(ctx, func(ctx context.Context) error { // some of the chunks at a time
 			some, err := jetstreamext.GetBatch(ctx, o.js, o.cluster.Objects(), listMost,
-				jetstreamext.GetBatchSeq(from), jetstreamext.GetBatchMaxBytes(2*listBytes),
+				jetstreamext.GetBatchSeq(from), jetstreamext.GetBatchMaxBytes(listBytes),
 				jetstreamext.GetBatchSubject(o.cluster.ObjectChunks(number)))
 			if err != nil {
-				return false, err
+				return err
 			}
-			before := from
 			for m, err := range some {
 				if errors.Is(err, jetstreamext.ErrNoMessages) {
 					break
 				}
 				if err != nil {
-					return false, err
+					return err
 				}
-				if len(m.Data) == 0 || !bytes.HasPrefix(rest, m.Data) {
-					return false, nil
+				if same = len(m.Data) > 0 && bytes.HasPrefix(b, m.Data); !same {
+					break
 				}
-				from, rest = m.Sequence+1, rest[len(m.Data):]
+				from, b = m.Sequence+1, b[len(m.Data):]
 			}
-			if from == before {
-				return len(rest) == 0, nil
-			}
-		}
-	}
-	for begin, wait := time.Now(), 2*time.Millisecond; ; wait = min(2*wait, time.Second) {
-		same := false
-		err := again(ctx, func(ctx context.Context) (err error) {
-			same, err = compare(ctx)
-			return err
+			return nil
 		})
-		if err != nil || same || time.Since(begin) > appears {
-			return same, err
+		switch {
+		case err != nil || !same:
+			return false, err
+		case from > before: // there may be more
+			begin, wait = time.Now(), time.Millisecond
+			continue
+		case len(b) == 0:
+			return true, nil
+		case time.Since(begin) > appears:
+			return false, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -232,7 +232,7 @@ func (o objects) whole(ctx context.Context, number string, b []byte) (bool, erro
 // once. It returns the number of the object.
 func (o objects) write(ctx context.Context, store jetstream.ObjectStore, name string,
 	b []byte) (number string, err error) {
-	number = nats.NewInbox()[len(nats.InboxPrefix):]
+	number = wire.NewID().String()
 	send := func(m *nats.Msg, id int) error {
 		_, _, err := journal.Send(ctx, o.js, m, o.cluster.Objects(), fmt.Sprint(number, "-", id), time.Time{})
 		return err

@@ -35,10 +35,10 @@ func backupCommand(e *env) *cobra.Command {
 		With --collection only that collection is backed up, and with --index-only only
 		what answers queries: models, codes, keys, labels, fields and payloads, without the
 		vectors of the items. Such a backup can be searched when it is restored, but
-		not trained on. Both are written as new and share nothing with whole backups.
+		not trained on. Both are written whole and share nothing with other backups.
 
 		The folder of the database may be on a medium that cannot be written to, such as a
-		snapshot of a file system. What --collection and --index-only write as new is then
+		snapshot of a file system. What --collection and --index-only write is then
 		in the folder for temporary files for a while: TMPDIR says which one that is.
 
 		While another process writes to the database, back it up from there: in Go, by
@@ -84,7 +84,7 @@ func (v *verb) backUp(name string, opt db.BackupOptions) (m *backup.Manifest, er
 	if err != nil {
 		return nil, err
 	}
-	// A copy of everything only reads. A part is written as new first, into the folder of the
+	// A copy of everything only reads. A part is first written whole, into the folder of the
 	// database where that can be.
 	d, closeDB, err := v.open(v.dir,
 		&db.Options{MustExist: true, ReadOnly: opt.Collection == "" && !opt.IndexOnly})
