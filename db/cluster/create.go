@@ -37,9 +37,9 @@ type CreateOptions struct {
 	//
 	// With another number of Shards each item goes to the shard of its key. Create reads the backups in
 	// From, and stores a backup of each new shard in Backups. Meanwhile a folder for temporary files
-	// (os.TempDir) holds all items, and the database of one shard. Schemas, models, spaces and their numbers stay; items that learned
-	// projections encode get their codes by the latest revision of the model. The cluster exists only when
-	// all is done: if Create was interrupted, call it again.
+	// (os.TempDir) holds all items, and the database of one shard. Schemas, models, spaces and their numbers
+	// stay. Items that learned projections encode get their codes by the latest revision of the model. The
+	// cluster exists only when all is done: if Create was interrupted, call it again.
 	From string
 
 	// Backups is the NodeOptions.Backups of the nodes. Create needs it only if Shards differs from the
