@@ -3,20 +3,19 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // BackupOptions are the options of Client.Backup. The zero value stores backups and nothing else.
 type BackupOptions struct {
 	// Trim removes from each log the messages that its backup covers, except the latest Keep, once the backup
-	// has been read back whole. A node that was away for longer starts from the backup. Then Trim removes
-	// objects that no log names any more. They must be three hours old, and a backup at least two hours ago
-	// must have found them unnamed, too. If that removal fails, the backups are still good: the node logs the
-	// reason, and the next backup with Trim removes the objects.
+	// has been read back whole. A node that was away for longer starts from the backup.
 	Trim bool
 	Keep uint64 // messages; 0 means 10,000. A log with no more messages stays as it is
 
@@ -41,7 +40,7 @@ type Backup struct {
 func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err error) {
 	o.Keep = cmp.Or(o.Keep, 10_000)
 	for shard := range c.Shards() {
-		b, berr := c.backup(ctx, shard, order{Trim: o.Trim, Keep: o.Keep})
+		b, berr := c.backup(ctx, shard, wire.Order{Trim: o.Trim, Keep: o.Keep})
 		if berr != nil {
 			err = errors.Join(err, fmt.Errorf("shard %d: %w", shard, berr))
 			continue
@@ -51,23 +50,23 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err
 			o.Progress(b)
 		}
 	}
-	if o.Trim && len(all) > 0 {
-		last := all[len(all)-1]
-		_, _ = c.order(ctx, last.Node, order{Do: "sweep", Shard: last.Shard}) // see Trim
-	}
 	return all, err
 }
 
 // backup has one node of a shard make a backup.
-func (c *Client) backup(ctx context.Context, shard int, o order) (Backup, error) {
-	o.Do, o.Shard = "backup", shard
+func (c *Client) backup(ctx context.Context, shard int, o wire.Order) (Backup, error) {
+	o.Do, o.Shard = wire.Backup, shard
 	var errs []error // of all nodes: any of them may be transient
 	for _, node := range c.plan.Nodes(shard) {
-		d, err := c.order(ctx, node, o)
-		if b := d.Backed; err == nil && b != nil {
+		a, err := c.order(ctx, node, o)
+		var b vault.Entry
+		if err == nil {
+			err = json.Unmarshal(a.Data, &b)
+		}
+		if err == nil {
 			return Backup{Shard: shard, Node: node, ID: b.Backup, Items: b.Items, Position: b.Least}, nil
 		}
-		errs = append(errs, fmt.Errorf("node %s: %w", node, cmp.Or(err, error(wire.ErrAnswer))))
+		errs = append(errs, fmt.Errorf("node %s: %w", node, err))
 	}
 	if len(errs) == 0 {
 		errs = append(errs, fmt.Errorf("%w: no node has it", db.ErrNotFound))

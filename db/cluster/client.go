@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +38,9 @@ type ClientOptions struct {
 	Node *Node
 }
 
+// mostLarge bounds the writes of several messages that a client sends at a time.
+const mostLarge = 4
+
 // A Client writes to a cluster and searches it. It reads its own writes: a call sees all writes of calls that
 // ended before it began. All methods are safe for concurrent use.
 type Client struct {
@@ -46,6 +51,7 @@ type Client struct {
 	router  *route.Router
 	opts    ClientOptions
 	pending chan struct{}
+	large   chan struct{} // writes of several messages: they take memory
 	heard   *outcomes
 	logs    []*journal.Journal // by shard
 	closing sync.Once
@@ -73,7 +79,7 @@ func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions
 	}
 	o.Timeout, o.Pending = cmp.Or(o.Timeout, 30*time.Second), cmp.Or(o.Pending, 256)
 	c := &Client{nc: nc, js: js, cluster: names.Cluster(cluster), opts: o,
-		pending: make(chan struct{}, o.Pending)}
+		pending: make(chan struct{}, o.Pending), large: make(chan struct{}, mostLarge)}
 	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
@@ -157,7 +163,8 @@ func (c *Client) within(ctx context.Context) (context.Context, context.CancelFun
 // within three seconds that its server is silent, and tries the others until one answers. After the servers
 // have accepted the connection once, it keeps trying even while they refuse it, as they may while their
 // configuration changes. urls has the URLs of all servers, because a server may not tell of the others.
-// options are added, such as nats.UserCredentials and nats.RootCAs.
+// options are added, such as nats.UserCredentials and nats.RootCAs. A user with a name, in options or in a URL,
+// gets answers on subjects that begin with "_INBOX." and that name: so permissions can give each user its own.
 //
 // Package nats encrypts the connection if the servers ask for it. The servers' configuration decides which
 // users may connect, and whether they need credentials: see permissions.conf.
@@ -174,6 +181,9 @@ func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
 		// an unsendable message fails at once; it is not sent later, when no caller waits for it
 		nats.ReconnectBufSize(-1),
 	}, options...)
+	if user := userOf(urls, options); names.Check("user", user) == nil {
+		all = append([]nats.Option{nats.CustomInboxPrefix(nats.InboxPrefix + user)}, all...)
+	}
 	nc, err := nats.Connect(urls, all...)
 	var untrusted *tls.CertificateVerificationError
 	var remote *net.OpError
@@ -186,6 +196,24 @@ func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
 		err = fmt.Errorf("%w: %w", ErrClientCertificate, err)
 	}
 	return nc, err
+}
+
+// userOf returns the name of the user that connects, or "".
+func userOf(urls string, options []nats.Option) string {
+	var o nats.Options
+	for _, option := range options {
+		_ = option(&o) // Connect reports the error
+	}
+	switch u, err := url.Parse(strings.Split(urls, ",")[0]); {
+	case o.User != "":
+		return o.User
+	case o.UserInfo != nil:
+		user, _ := o.UserInfo()
+		return user
+	case err == nil && u.User != nil:
+		return u.User.Username()
+	}
+	return ""
 }
 
 // of returns the shard of a key.

@@ -3,8 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -191,9 +189,6 @@ func progress(s report.SpaceState) int {
 	return slices.Index([]report.SpaceState{report.SpaceBuilding, report.SpaceStandby, report.SpaceActive}, s)
 }
 
-// maxModel bounds the file of a model.
-const maxModel = 3 << 30
-
 // ImportModel gives every shard a new space with a model written by db.Collection.ExportModel, and encodes
 // the items for it. The operation goes through the logs: each replica applies it at its position. Searches go
 // on meanwhile, in the space that is active; writes are accepted, and applied when the codes are complete.
@@ -203,52 +198,44 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool
 	if r == nil {
 		return 0, fmt.Errorf("%w: no model file", db.ErrInvalid)
 	}
-	b, err := io.ReadAll(io.LimitReader(r, maxModel+1))
+	b, err := io.ReadAll(io.LimitReader(r, wire.MaxOp+1))
 	if err != nil {
 		return 0, err
 	}
-	if len(b) > maxModel {
-		return 0, fmt.Errorf("%w: a model of more than %d bytes", db.ErrInvalid, maxModel)
+	if len(b) > wire.MaxOp {
+		return 0, fmt.Errorf("%w: a model of more than %d bytes", db.ErrInvalid, wire.MaxOp)
 	}
 	if _, err := fit.UnmarshalFile(b); err != nil { // before a number is taken for it
 		return 0, fmt.Errorf("%w: no model file, or one that this program does not read: %w", db.ErrInvalid,
 			err)
 	}
-	space, _, err := c.createSpace(ctx, b, activate, 0)
-	return space, err
+	return c.createSpace(ctx, b, activate, 0)
 }
 
 // createSpace has every shard make a space with the model of a file. fence is the number of the lease under
 // which the model was learned; 0: there is none.
 func (c *Collection) createSpace(ctx context.Context, file []byte, activate bool,
-	fence uint64) (space db.Space, object string, err error) {
-	if space, err = c.number(ctx); err != nil {
-		return 0, "", err
+	fence uint64) (db.Space, error) {
+	space, err := c.number(ctx)
+	if err != nil {
+		return 0, err
 	}
-	object, err = c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Activate: activate,
+	return space, c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Activate: activate,
 		Fence: fence})
-	return space, object, err
 }
 
 // installFor bounds installing a model, which encodes all items, if the context has no deadline.
 const installFor = 6 * time.Hour
 
-// install stores the file of a model as an object, named by its SHA-256, and applies an operation with it on
-// every shard.
-func (c *Collection) install(ctx context.Context, file []byte, with wire.Op) (name string, err error) {
+// install applies an operation with the file of a model on every shard.
+func (c *Collection) install(ctx context.Context, file []byte, with wire.Op) error {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, installFor)
 		defer cancel()
 	}
-	sum := sha256.Sum256(file)
-	name = modelObject + hex.EncodeToString(sum[:])
-	late := time.Now().Add(lateAfter)
-	if err := (objects{c.client.js, c.client.cluster}).put(ctx, name, file); err != nil {
-		return name, err
-	}
-	with.Object, with.Size, with.Sum, with.Collection = name, int64(len(file)), sum[:], c.name
-	return name, c.client.onAllBefore(ctx, late, func() *wire.Op { own := with; return &own }, nil)
+	with.File, with.Collection = file, c.name
+	return c.client.onAll(ctx, func() *wire.Op { own := with; return &own }, nil)
 }
 
 // number takes the next number for a space of the collection. No other model has it on any shard.
@@ -365,13 +352,11 @@ func (c *Collection) revisions(ctx context.Context, space db.Space) (r revisions
 
 // modelOf fetches the file of the model of a space, from a node of the shard with the highest revision.
 func (c *Collection) modelOf(ctx context.Context, of revisions) ([]byte, error) {
-	store, into := objects{c.client.js, c.client.cluster}, exportObject+wire.NewID().String()
-	defer store.remove(context.WithoutCancel(ctx), into)
-	_, err := c.client.orderShard(ctx, order{Do: "model", Shard: of.shard, Collection: c.name,
-		Space: of.space, From: c.client.sees(of.shard), Into: into})
+	a, _, err := c.client.orderShard(ctx, wire.Order{Do: wire.Model, Shard: of.shard, Collection: c.name,
+		Space: of.space, From: c.client.sees(of.shard)}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, of.shard,
 			err)
 	}
-	return store.fetch(ctx, into)
+	return a.Data, nil
 }

@@ -127,9 +127,6 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 			return err
 		}
 	}
-	if err := (objects{js, c}).make(ctx, o.Servers); err != nil {
-		return err
-	}
 	for shard := range placed {
 		for i := range o.Replicas {
 			placed[shard].Nodes = append(placed[shard].Nodes, o.Nodes[(shard+i)%len(o.Nodes)])

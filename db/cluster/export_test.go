@@ -1,17 +1,6 @@
 package cluster
 
-import (
-	"context"
-	"testing"
-	"time"
-)
-
-// SettleAtOnce lets sweeps of this test remove objects that have just been stored.
-func SettleAtOnce(t *testing.T) {
-	was, owned, apart := settled, abandoned, between
-	settled, abandoned, between = -time.Minute, -time.Minute, 0
-	t.Cleanup(func() { settled, abandoned, between = was, owned, apart })
-}
+import "context"
 
 // RenewUnheard takes a lease, and renews it once more, as if the answer of the servers had been lost. end
 // gives it back; lost is closed when the holder has lost it.

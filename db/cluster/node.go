@@ -58,7 +58,6 @@ type Node struct {
 	busy    atomic.Int64 // requests in progress
 	began   time.Time
 	parts   parts
-	sweeps  sweeper
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
@@ -67,7 +66,7 @@ type Node struct {
 	mu       sync.RWMutex
 	replicas map[int]*replica.Replica
 	retired  map[int]*replica.Replica // being closed
-	orders   map[string]bool          // in progress, by ID
+	orders   map[wire.ID]bool         // in progress
 	gone     chan struct{}            // hears of each retired replica that has been closed
 	closed   bool
 }
@@ -98,7 +97,7 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 	}
 	n := &Node{
 		opts: o, cluster: names.Cluster(o.Cluster), js: js, began: time.Now(),
-		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, orders: map[string]bool{},
+		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, orders: map[wire.ID]bool{},
 		gone: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
@@ -170,8 +169,7 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 				Dir:     filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)),
 				Options: db.ShareCaches(n.opts.DB, len(shards)),
 				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn,
-				Fetch: objects{n.js, n.cluster}.fetch, Log: n.opts.Log,
-				Vault: vault.At(n.opts.Backups), Base: func() plan.Placement { return p.Placement(shard) },
+				Log: n.opts.Log, Vault: vault.At(n.opts.Backups), Base: func() plan.Placement { return p.Placement(shard) },
 			})
 		}
 	}
@@ -220,18 +218,7 @@ const answerFor = time.Minute
 
 // read answers a request, in a new goroutine.
 func (n *Node) read(m micro.Request) {
-	respond := func(a *wire.Answer) {
-		b, err := a.Encode()
-		if err == nil {
-			b, err = n.parts.first(b, int(n.opts.Conn.MaxPayload()))
-		}
-		if err != nil {
-			b, _ = (&wire.Answer{Fault: wire.FaultOf(err)}).Encode()
-		}
-		if err := m.Respond(b); err != nil {
-			n.opts.Log.Debug("an answer was not sent", "error", err)
-		}
-	}
+	respond := func(a *wire.Answer) { n.respond(m, a) }
 	q, err := wire.DecodeRequest(m.Data())
 	if err != nil {
 		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %w", db.ErrInvalid, err))})
@@ -272,7 +259,7 @@ func (n *Node) answer(ctx context.Context, q *wire.Request) (a *wire.Answer) {
 	}()
 	switch q.Verb {
 	case wire.Rest:
-		return n.parts.rest(q, int(n.opts.Conn.MaxPayload()))
+		return n.parts.part(q.ID, q.Offset, int(n.opts.Conn.MaxPayload()))
 	case wire.Several:
 		if len(q.Requests) > maxShards {
 			return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests at a time", db.ErrInvalid,
@@ -280,12 +267,9 @@ func (n *Node) answer(ctx context.Context, q *wire.Request) (a *wire.Answer) {
 		}
 		return n.several(ctx, q.Each())
 	}
-	n.mu.RLock()
-	r := n.replicas[q.Shard]
-	n.mu.RUnlock()
-	if r == nil {
-		return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: shard %d, node %s", wire.ErrNotHere, q.Shard,
-			n.opts.Node))}
+	r, err := n.replica(q.Shard)
+	if err != nil {
+		return &wire.Answer{Fault: wire.FaultOf(err)}
 	}
 	return r.Answer(ctx, q)
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
@@ -26,7 +26,6 @@ import (
 
 // Who has the permissions of permissions.conf can do what that says, and nothing else.
 func TestPermissions(t *testing.T) {
-	cluster.SettleAtOnce(t)
 	conf, err := os.ReadFile("permissions.conf")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +72,8 @@ func TestPermissions(t *testing.T) {
 		return c
 	}
 	writer, reader, admin := connect("writer"), connect("reader"), connect("admin")
-	codes := codesOf(t, writer)
+	codesOf(t, admin)
+	codes := writer.Collection("codes")
 	large := &db.Item{Key: "large", Code: []byte{1, 2}, Payload: make([]byte, 1<<20)}
 	for i := range 20 {
 		if _, err := codes.Put(t.Context(),
@@ -84,21 +84,8 @@ func TestPermissions(t *testing.T) {
 	if _, err := codes.Put(t.Context(), large); err != nil {
 		t.Error("a large item:", err)
 	}
-	large.Payload = nil
-	if _, err := codes.Put(t.Context(), large); err != nil { // behind which the log is trimmed
-		t.Error(err)
-	}
-	for range 2 {
-		if _, err := admin.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil {
-			t.Error("a backup:", err)
-		}
-	}
-	js, err := jetstream.New(as("admin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s, err := js.Stream(t.Context(), "OBJ_FDDHDB_main"); err != nil || s.CachedInfo().State.Msgs > 0 {
-		t.Errorf("the node removes objects: %+v, %v", s, err)
+	if _, err := admin.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil {
+		t.Error("a backup:", err)
 	}
 	one := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, one)
@@ -109,7 +96,7 @@ func TestPermissions(t *testing.T) {
 	if err := pairs.ExportModel(t.Context(), &file); err != nil {
 		t.Fatal(err)
 	}
-	there, err := writer.CreateCollection(t.Context(), "pairs", dbkit.PairsSchema)
+	there, err := admin.CreateCollection(t.Context(), "pairs", dbkit.PairsSchema)
 	if err == nil {
 		_, err = there.ImportModel(t.Context(), &file, true)
 	}
@@ -120,18 +107,95 @@ func TestPermissions(t *testing.T) {
 		cluster.Query{Query: db.Query{Code: []byte{1, 2}}}); err != nil || len(res.Hits) != 10 {
 		t.Error("a reader searches:", res, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	begin := time.Now()
-	if _, err := reader.Collection("codes").Put(ctx, &db.Item{Key: "x", Code: []byte{1, 2}}); !errors.Is(err,
-		nats.ErrPermissionViolation) || errors.Is(err, cluster.ErrUnknown) {
-		t.Error("a reader writes:", err, time.Since(begin))
+	forbidden := func(what string, f func(ctx context.Context) error) error {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		err := f(ctx)
+		if !errors.Is(err, nats.ErrPermissionViolation) {
+			t.Errorf("%s: %v", what, err)
+		}
+		return err
 	}
-	if _, err := reader.Backup(ctx, cluster.BackupOptions{}); err == nil {
-		t.Error("a reader makes a backup")
+	err = forbidden("a reader writes", func(ctx context.Context) error {
+		_, err := reader.Collection("codes").Put(ctx, &db.Item{Key: "x", Code: []byte{1, 2}})
+		return err
+	})
+	if errors.Is(err, cluster.ErrUnknown) {
+		t.Error(err)
 	}
-	if err := reader.Move(ctx, 0, "a", "b"); err == nil {
-		t.Error("a reader moves a shard")
+	for name, c := range map[string]*cluster.Client{"reader": reader, "writer": writer} {
+		pairs := c.Collection("pairs")
+		for what, f := range map[string]func(ctx context.Context) error{
+			"makes a collection": func(ctx context.Context) error {
+				_, err := c.CreateCollection(ctx, "new", db.Schema{Bits: 8})
+				return err
+			},
+			"drops a collection": func(ctx context.Context) error { return c.DropCollection(ctx, "codes") },
+			"activates a space":  func(ctx context.Context) error { return pairs.Activate(ctx, 1) },
+			"drops a space":      func(ctx context.Context) error { return pairs.DropSpace(ctx, 1) },
+			"makes a backup": func(ctx context.Context) error {
+				_, err := c.Backup(ctx, cluster.BackupOptions{})
+				return err
+			},
+		} {
+			forbidden("a "+name+" "+what, f)
+		}
+		for what, f := range map[string]func(ctx context.Context) error{
+			"trains": func(ctx context.Context) error {
+				_, err := pairs.Train(ctx, db.TrainOptions{})
+				return err
+			},
+			"moves a shard": func(ctx context.Context) error { return c.Move(ctx, 0, "a", "b") },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			if f(ctx) == nil {
+				t.Errorf("a %s %s", name, what)
+			}
+			cancel()
+		}
+	}
+	// What the servers take from any connection is tried at the servers, not through a client.
+	for _, user := range []string{"reader", "writer", "node"} {
+		nc := as(user)
+		denied := func(what string) {
+			t.Helper()
+			if err := nc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if !errors.Is(nc.LastError(), nats.ErrPermissionViolation) ||
+				!strings.Contains(nc.LastError().Error(), strconv.Quote(what)) {
+				t.Errorf("%s: %s: %v", user, what, nc.LastError())
+			}
+		}
+		for _, subject := range []string{"fddhdb.main.control.0", "$KV.FDDHDB_main.shard.0",
+			"$KV.FDDHDB_main.space.x", "$JS.API.STREAM.DELETE.FDDHDB_main_0",
+			"$JS.API.STREAM.UPDATE.FDDHDB_main_0", "$JS.API.STREAM.MSG.DELETE.FDDHDB_main_0",
+			"$JS.API.STREAM.CREATE.x", "$JS.API.CONSUMER.CREATE.FDDHDB_main_0",
+			"$JS.API.STREAM.LEADER.STEPDOWN.FDDHDB_main_0", "$JS.API.STREAM.SNAPSHOT.FDDHDB_main_0",
+			"fddhdb.main.changed"} {
+			if err := nc.Publish(subject, []byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+			denied(subject)
+		}
+		if user != "node" {
+			for _, subject := range []string{"$JS.API.STREAM.PURGE.FDDHDB_main_0", "_INBOX.admin.x",
+				"fddhdb.main.admin.a", "$JS.API.STREAM.MSG.GET.FDDHDB_main_0",
+				"$JS.API.DIRECT.GET.FDDHDB_main_0"} {
+				if err := nc.Publish(subject, []byte("{}")); err != nil {
+					t.Fatal(err)
+				}
+				denied(subject)
+			}
+		}
+		for _, subject := range []string{"_INBOX.>", "_INBOX.admin.>", ">", "fddhdb.main.log.0",
+			"fddhdb.main.control.0", "$KV.>"} {
+			if _, err := nc.SubscribeSync(subject); err != nil {
+				t.Fatal(err)
+			}
+			denied(subject)
+		}
 	}
 	if n := count(t, reader); n != 21 {
 		t.Errorf("%d items", n)

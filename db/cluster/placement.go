@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -102,12 +103,15 @@ func (c *Client) caughtUp(ctx context.Context, shard int, node string) error {
 func (c *Client) status(ctx context.Context, node string) (NodeStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	d, err := c.order(ctx, node, order{Do: "status"})
-	if err != nil || d.Status == nil {
-		return NodeStatus{}, fmt.Errorf("node %s does not answer: %w", node,
-			cmp.Or(err, error(wire.ErrAnswer)))
+	a, err := c.call(ctx, c.cluster.Admin(node), (&wire.Order{Do: wire.Status}).Encode)
+	var s NodeStatus
+	if err == nil {
+		err = json.Unmarshal(a.Data, &s)
 	}
-	return *d.Status, nil
+	if err != nil {
+		return s, fmt.Errorf("node %s does not answer: %w", node, err)
+	}
+	return s, nil
 }
 
 // Drain moves all shards of a node to other nodes, those with the fewest shards first, so that you can shut

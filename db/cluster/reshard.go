@@ -197,7 +197,7 @@ func (r *resharding) readCollection(ctx context.Context, c *db.Collection) error
 
 // write appends changes to the file of a new shard, behind their length.
 func (r *resharding) write(to int, changes []wire.Change) error {
-	b, err := wire.EncodeChanges(changes)
+	b, err := (&wire.Op{Kind: wire.Write, Changes: changes}).Encode()
 	if err != nil {
 		return err
 	}
@@ -265,14 +265,14 @@ func (r *resharding) fill(ctx context.Context, d *db.DB, all map[string]*db.Coll
 		if _, err := io.ReadFull(in, data); err != nil {
 			return n, err
 		}
-		changes, err := wire.DecodeChanges(data)
+		op, err := wire.DecodeOp(data)
 		if err != nil {
 			return n, err
 		}
-		for _, ch := range changes {
+		for _, ch := range op.Changes {
 			err = cmp.Or(err, b.Put(all[ch.Collection], ch.Item.Item()))
 		}
-		if n += len(changes); err == nil && b.Full() {
+		if n += len(op.Changes); err == nil && b.Full() {
 			err = b.Commit(ctx)
 			b = d.NewBatch()
 		}

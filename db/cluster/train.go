@@ -4,18 +4,18 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -30,32 +30,46 @@ type Training struct {
 	Report  fit.Report
 	Items   int      // number of training items
 	LeftOut []string // modalities that no training item has
-	Model   string   // name of the object of its file, which stays as long as a log names it
 }
 
 // Train learns a model from the items of all shards, and installs it on every shard, as ImportModel does. One
 // training or update of a collection runs at a time; another one is db.ErrBusy.
 //
-// Shards send sums over their items, and samples: items stay on the shards. Sums add up, so the model equals
-// that of one database with the items of all shards in order, up to rounding (a relative error of some
-// 1e-12). Each shard is read at one moment after the call, on one of its nodes. If that node ends, the
-// training fails: call Train again. Searches and writes go on.
+// Nodes send sums over the items of their shards, and samples: items stay on the shards. Sums add up, so the
+// model equals that of one database with all items, in the order of nodes and shards, up to rounding (a relative
+// error of some 1e-12). Each shard is read at one moment after the call, on one of its nodes. If that node is lost, the
+// training begins once more with the others. Searches and writes go on.
 //
 // The calling process needs the memory of fit.TrainOver, a node the memory of sum.Pass.Sum. Possible methods
 // are labels and the label-free ones.
 func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training, error) {
-	t, err := c.beginTraining(ctx, "training")
+	l, err := c.lease(ctx, "training")
 	if err != nil {
 		return nil, err
 	}
-	defer t.end()
-	if err := t.survey(t.lease.ctx); err != nil {
+	defer l.end(c.client)
+	var out *Training
+	var file []byte
+	err = c.over(l.ctx, nil, func(ctx context.Context, t *training) (err error) {
+		out, file, err = t.train(ctx, opt)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
+	out.Space, err = c.createSpace(l.ctx, file, opt.Activate, l.number)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// train learns a model, and returns its file.
+func (t *training) train(ctx context.Context, opt db.TrainOptions) (*Training, []byte, error) {
 	labelled := t.choose(opt)
 	modalities, places, leftOut, shared := db.TrainingModalities(t.schema, t.any)
 	if t.n == 0 || len(modalities) == 0 {
-		return nil, fmt.Errorf("%w: %w: none of collection %q has a vector, and labels where these are to be learned", db.ErrInvalid, fit.ErrNoItems, c.name)
+		return nil, nil, fmt.Errorf("%w: %w: none of collection %q has a vector, and labels where these are to be learned", db.ErrInvalid, fit.ErrNoItems, t.c.name)
 	}
 	t.places = places
 	for _, m := range modalities {
@@ -65,9 +79,9 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 		opt.Shared = shared
 	}
 	t.labelled = labelled
-	result, err := fit.TrainOver(t.lease.ctx, modalities, t, opt.Options)
+	result, err := fit.TrainOver(ctx, modalities, t, opt.Options)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var names []string
 	for _, id := range result.Model.Labels() {
@@ -75,59 +89,81 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 	}
 	file, err := fit.NewFile(result.Model, names, &result.Report)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	b, err := file.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
-	if err := t.lease.ctx.Err(); err != nil {
-		return nil, err
-	}
-	space, object, err := c.createSpace(t.lease.ctx, b, opt.Activate, t.lease.number)
-	if err != nil {
-		return nil, err
-	}
-	return &Training{Space: space, Report: result.Report, Items: t.n, LeftOut: leftOut, Model: object}, nil
+	return &Training{Report: result.Report, Items: t.n, LeftOut: leftOut}, b, err
 }
 
-// beginTraining takes the lease of the collection for a training or an update; kind names it in errors. end
-// ends the training and gives the lease back.
-func (c *Collection) beginTraining(ctx context.Context, kind string) (*training, error) {
+// lease takes the lease of the collection for a training or an update; kind names it in errors.
+func (c *Collection) lease(ctx context.Context, kind string) (*lease, error) {
 	l, err := c.client.take(ctx, "lease.train."+wireName(c.name))
 	if err != nil {
 		return nil, fmt.Errorf("%s of collection %q: %w", kind, c.name, err)
 	}
-	return &training{c: c, lease: l, id: wire.NewID().String(),
-		store: objects{c.client.js, c.client.cluster}}, nil
+	return l, nil
 }
+
+// mostTries bounds how often a training begins.
+const mostTries = 5
+
+// over calls f with a training that has a session on a node of each shard. If a node is lost, over calls f once
+// more, with other nodes where a shard has others.
+func (c *Collection) over(ctx context.Context, progress event.Progress,
+	f func(ctx context.Context, t *training) error) error {
+	lost := map[string]bool{}
+	for try := 1; ; try++ {
+		t := &training{c: c, id: wire.NewID(), progress: progress}
+		err := t.survey(ctx, lost)
+		once := wire.Final(err)
+		if err == nil {
+			err = f(ctx, t)
+			var node *lostError
+			if once = !errors.As(err, &node); !once {
+				lost[node.node] = true
+			}
+		}
+		t.end()
+		if err == nil || once || try == mostTries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Duration(try) * time.Second):
+		}
+	}
+}
+
+// A lostError says that a node with a session has been lost, or the session there.
+type lostError struct {
+	node string
+	err  error
+}
+
+func (e *lostError) Error() string { return fmt.Sprintf("node %s: %v", e.node, e.err) }
+func (e *lostError) Unwrap() error { return e.err }
 
 // A training is a sum.Engine over shards.
 type training struct {
-	c     *Collection
-	lease *lease // one training or update of the collection at a time
-	id    string // of the session on each shard
-	store objects
+	c  *Collection
+	id wire.ID // of the session on each shard
 
 	schema   db.Schema
 	labels   []string // of all shards, by their ids in the training
-	shards   []trained
+	shards   []trained // by node, so that a node sums over items that follow one another
 	labelled bool
 	n        int      // number of training items
 	places   []int    // of the modalities in the schema
 	names    []string // of the modalities
-	// an update leaves out items without one of the first known labels, see replica.SumOrder
+	// an update leaves out items without one of the first known labels, see wire.SumOrder
 	known    int
-	passes   int
 	progress event.Progress // of a pass, in shards; may be nil
-
-	mu   sync.Mutex
-	made []string // objects to remove
-	done int      // shards with a sum, in the latest pass
 }
 
 // trained is a shard with training items.
 type trained struct {
+	shard    int
 	node     string
 	labelled *roaring.Bitmap
 	has      []*roaring.Bitmap // by modality of the schema
@@ -135,62 +171,40 @@ type trained struct {
 	first    int               // number of the first training item
 }
 
-// object names an object of the training, and notes it for removal.
-func (t *training) object(format string, args ...any) string {
-	name := trainObject + t.id + "-" + fmt.Sprintf(format, args...)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.made = append(t.made, name)
-	return name
-}
-
-// summed counts one more shard with a sum.
-func (t *training) summed() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.done++; t.progress != nil {
-		t.progress("learn", int64(t.done), int64(len(t.shards)))
-	}
-}
-
-// end ends the sessions, removes the temporary objects, and gives the lease back.
+// end ends the sessions. One that it cannot end expires.
 func (t *training) end() {
-	defer t.lease.end(t.c.client)
 	ctx, cancel := context.WithTimeout(context.Background(), t.c.client.opts.Timeout)
 	defer cancel()
-	for shard, s := range t.shards {
-		if s.node != "" {
-			// on failure the session expires
-			_, _ = t.c.client.order(ctx, s.node, order{Do: "end", Shard: shard, Session: t.id})
+	_ = each(ctx, len(t.shards), func(ctx context.Context, i int) error {
+		if s := t.shards[i]; s.node != "" {
+			_, _ = t.c.client.order(ctx, s.node, wire.Order{Do: wire.End, Shard: s.shard, Session: t.id})
 		}
-	}
-	t.store.remove(ctx, t.made...)
+		return nil
+	})
 }
 
-// survey begins a session on a node of each shard, and collects schema, labels and items.
-func (t *training) survey(ctx context.Context) error {
+// survey begins a session on a node of each shard, one that is not lost if there is any, and collects schema,
+// labels and items.
+func (t *training) survey(ctx context.Context, lost map[string]bool) error {
 	t.shards = make([]trained, t.c.client.Shards())
-	surveys := make([]replica.Survey, len(t.shards))
-	err := t.each(ctx, func(ctx context.Context, shard int) error {
-		into := t.object("survey-%d", shard)
-		node, err := t.c.client.orderShard(ctx, order{Do: "survey", Shard: shard,
-			Session: t.id, Collection: t.c.name, From: t.c.client.sees(shard), Into: into})
-		if err != nil {
-			return err
+	surveys := make([]*wire.Training, len(t.shards))
+	err := each(ctx, len(t.shards), func(ctx context.Context, shard int) error {
+		a, node, err := t.c.client.orderShard(ctx, wire.Order{Do: wire.Survey, Shard: shard,
+			Session: t.id, Collection: t.c.name, From: t.c.client.sees(shard)}, lost)
+		if err == nil && a.Survey == nil {
+			err = wire.ErrAnswer
 		}
-		t.shards[shard].node = node
-		b, err := t.store.fetch(ctx, into)
 		if err != nil {
-			return err
+			return fmt.Errorf("shard %d: %w", shard, err)
 		}
-		return json.Unmarshal(b, &surveys[shard])
+		t.shards[shard].shard, t.shards[shard].node, surveys[shard] = shard, node, a.Survey
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	known := map[string]bool{}
-	for shard := range surveys {
-		s := &surveys[shard]
+	for shard, s := range surveys {
 		if shard == 0 {
 			t.schema = s.Schema
 		} else if fmt.Sprint(s.Schema) != fmt.Sprint(t.schema) {
@@ -216,30 +230,24 @@ func (t *training) survey(ctx context.Context) error {
 				len(t.schema.Modalities))
 		}
 	}
+	slices.SortStableFunc(t.shards, func(a, b trained) int { return cmp.Compare(a.node, b.node) })
 	return nil
 }
 
-// each calls f for every shard, in parallel.
-func (t *training) each(ctx context.Context, f func(ctx context.Context, shard int) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make([]error, len(t.shards))
+// each calls f for every number below n, in parallel. The first error ends the others, and is returned.
+func each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var all sync.WaitGroup
-	for shard := range t.shards {
+	for i := range n {
 		all.Go(func() {
-			if errs[shard] = f(ctx, shard); errs[shard] != nil {
-				errs[shard] = fmt.Errorf("shard %d: %w", shard, errs[shard])
-				cancel()
+			if err := f(ctx, i); err != nil {
+				cancel(err)
 			}
 		})
 	}
 	all.Wait()
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, context.Canceled) { // the error that canceled the others
-			return err
-		}
-	}
-	return errors.Join(errs...)
+	return context.Cause(ctx)
 }
 
 // choose chooses the training items, as db.Collection.Train does, and reports whether it took the labelled
@@ -300,87 +308,95 @@ func (t *training) Survey(context.Context) (*sum.Survey, error) {
 	}}, nil
 }
 
-// Sum implements sum.Engine: each shard sums over its items. The sums are added in the order of the shards.
+// Sum implements sum.Engine: each node sums over the items of its shards.
 func (t *training) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
-	b, err := p.MarshalBinary()
+	pass, err := p.MarshalBinary()
 	if err != nil {
 		return nil, err
 	}
-	t.passes++
-	pass := t.object("pass-%d", t.passes)
-	if err := t.store.put(ctx, pass, b); err != nil {
-		return nil, err
-	}
-	into := make([]string, len(t.shards))
-	t.done = 0
-	err = t.each(ctx, func(ctx context.Context, shard int) error {
-		s := &t.shards[shard]
+	of := map[string][]wire.Stretch{}
+	for _, s := range t.shards {
 		if s.rows.IsEmpty() {
-			return nil
+			continue
 		}
 		items, err := s.rows.ToBytes()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		into[shard] = t.object("sum-%d-%d", t.passes, shard)
-		asked, err := json.Marshal(replica.SumOrder{Pass: pass, First: s.first, Items: items,
-			Modalities: t.names, Labels: t.labels, Known: t.known})
+		of[s.node] = append(of[s.node], wire.Stretch{Shard: s.shard, First: s.first, Items: items})
+	}
+	nodes := slices.Sorted(maps.Keys(of))
+	sums := make([][]byte, len(nodes))
+	var mu sync.Mutex
+	done := 0
+	err = each(ctx, len(nodes), func(ctx context.Context, i int) error {
+		a, err := t.ask(ctx, nodes[i], wire.Order{Do: wire.Sum, Session: t.id, Sum: &wire.SumOrder{
+			Pass: pass, Of: of[nodes[i]], Modalities: t.names, Labels: t.labels, Known: t.known}})
 		if err != nil {
 			return err
 		}
-		sum := t.object("asked-%d-%d", t.passes, shard)
-		if err := t.store.put(ctx, sum, asked); err != nil {
-			return err
+		sums[i] = a.Data
+		mu.Lock()
+		defer mu.Unlock()
+		if done += len(of[nodes[i]]); t.progress != nil {
+			t.progress("learn", int64(done), int64(len(t.shards)))
 		}
-		_, err = t.c.client.order(ctx, s.node, order{Do: "sum", Shard: shard, Session: t.id,
-			Sum: sum, Into: into[shard]})
-		if err != nil {
-			return fmt.Errorf("node %s: %w", s.node, err)
-		}
-		t.summed()
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return p.Merge(func(yield func([]byte, error) bool) {
-		for _, name := range into {
-			if name == "" {
-				continue
-			}
-			b, err := t.store.fetch(ctx, name)
-			if !yield(b, err) || err != nil {
+		for _, b := range sums {
+			if !yield(b, nil) {
 				return
 			}
 		}
 	})
 }
 
-// trainingStep carries out a step of a training or an update on a replica: a survey, a sum or a model. It
-// returns the bytes of the object order.Into.
-func (n *Node) trainingStep(r *replica.Replica, o order) ([]byte, error) {
-	switch o.Do {
-	case "survey":
-		s, err := r.Survey(n.ctx, o.Session, o.Collection, o.From)
-		if err != nil {
-			return nil, err
+// mostAsks bounds how often a node is asked for a sum: the order, or the answer, may be lost with a server.
+const mostAsks = 3
+
+// ask sends an order of a session to a node. A node that does not carry it out is a lostError.
+func (t *training) ask(ctx context.Context, node string, o wire.Order) (a *wire.Answer, err error) {
+	for range mostAsks {
+		if a, err = t.c.client.order(ctx, node, o); err == nil || ctx.Err() != nil || wire.Final(err) {
+			return a, err
 		}
-		return s.Marshal()
-	case "sum":
-		asked, err := objects{n.js, n.cluster}.fetch(n.ctx, o.Sum)
-		if err != nil {
-			return nil, err
+		if errors.Is(err, wire.ErrNotHere) {
+			break
 		}
-		var sum replica.SumOrder
-		if err := json.Unmarshal(asked, &sum); err != nil {
-			return nil, fmt.Errorf("%w: %w", db.ErrInvalid, err)
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(time.Second): // the node may be connecting to another server
 		}
-		return r.Sum(n.ctx, o.Session, sum)
-	default: // model
-		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
-		defer cancel()
-		return r.Model(ctx, o.Collection, o.Space, o.From)
 	}
+	return nil, &lostError{node, err}
+}
+
+// sum sums over items of several shards of the node.
+func (n *Node) sum(o *wire.Order) ([]byte, error) {
+	if o.Sum == nil {
+		return nil, fmt.Errorf("%w: a sum of nothing", db.ErrInvalid)
+	}
+	p, err := sum.UnmarshalPass(o.Sum.Pass)
+	if err != nil {
+		return nil, err
+	}
+	return p.Merge(func(yield func([]byte, error) bool) {
+		for _, of := range o.Sum.Of {
+			r, err := n.replica(of.Shard)
+			var b []byte
+			if err == nil {
+				b, err = r.Sum(n.ctx, o.Session, p, o.Sum, of)
+			}
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+	})
 }
 
 // UpdateOptions are the options of Collection.Update. The zero value updates the active space.
@@ -404,7 +420,6 @@ type Update struct {
 	Items       map[string]int `json:"items"`
 	Grown       []string       `json:"grown,omitempty"`        // labels with a new direction
 	NoDirection []string       `json:"no_direction,omitempty"` // labels without a direction, as none was left
-	Model       string         `json:"model,omitempty"`        // name of the object of its file
 }
 
 // Update makes a new revision of a space on every shard. Its projections learn from the current items with
@@ -413,8 +428,7 @@ type Update struct {
 // rounding. The method differs: shards send sums over all of their items, not only the new ones. That takes
 // one pass over the items, and needs no record of earlier learning.
 //
-// As with Train, one training or update of a collection runs at a time; another one is db.ErrBusy. If the
-// node of a shard ends meanwhile, Update fails: call it again. If an earlier update has reached only some
+// As with Train, one training or update of a collection runs at a time; another one is db.ErrBusy. If an earlier update has reached only some
 // shards, this one brings all shards to the same revision.
 //
 // A space learned without labels, or by another method than labels, is db.ErrInvalid: train again. A
@@ -422,26 +436,43 @@ type Update struct {
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress) // it is called from a goroutine for each shard
 	defer ended()
-	t, err := c.beginTraining(ctx, "update")
+	l, err := c.lease(ctx, "update")
 	if err != nil {
 		return nil, err
 	}
-	defer t.end()
+	defer l.end(c.client)
 	// Operations of an earlier update are applied before this one, or refused. So the revisions are known,
 	// and no revision gets the number of another.
-	err = c.client.onAll(t.lease.ctx, func() *wire.Op {
-		return &wire.Op{Kind: wire.TakeOver, Collection: c.name,
-			Fence: t.lease.number}
+	err = c.client.onAll(l.ctx, func() *wire.Op {
+		return &wire.Op{Kind: wire.TakeOver, Collection: c.name, Fence: l.number}
 	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	out, file, least, err := c.newest(t.lease.ctx, opt.Space)
+	var out *Update
+	var revised []byte // nil: there is nothing to learn
+	err = c.over(l.ctx, opt.Progress, func(ctx context.Context, t *training) (err error) {
+		out, revised, err = t.update(ctx, opt)
+		return err
+	})
+	if err != nil || revised == nil {
+		return out, err
+	}
+	out.Revision++
+	err = c.install(l.ctx, revised, wire.Op{Kind: wire.ReviseSpace, Space: out.Space, Revision: out.Revision,
+		Fence: l.number})
 	if err != nil {
 		return nil, err
 	}
-	if err := t.survey(t.lease.ctx); err != nil {
-		return nil, err
+	out.Revised = true
+	return out, nil
+}
+
+// update learns the next revision, and returns its file, or nil if there is nothing to learn from.
+func (t *training) update(ctx context.Context, opt UpdateOptions) (*Update, []byte, error) {
+	out, file, least, err := t.c.newest(ctx, opt.Space)
+	if err != nil {
+		return nil, nil, err
 	}
 	names := file.Labels()
 	ids := make([]uint32, len(names))
@@ -450,26 +481,25 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	}
 	m, err := file.Model(ids)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if opt.GrowLabels {
 		if m, names, err = t.grow(m, names, out); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := t.teach(m, names); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	t.progress = opt.Progress
 	next, s := m, model.NewStatistics(m)
 	if t.n > 0 {
-		next, s, err = fit.UpdateOver(t.lease.ctx, m, t)
+		next, s, err = fit.UpdateOver(ctx, m, t)
 	}
 	if errors.Is(err, model.ErrMismatch) {
-		err = fmt.Errorf("%w: space %d of collection %q: %w", db.ErrInvalid, out.Space, c.name, err)
+		err = fmt.Errorf("%w: space %d of collection %q: %w", db.ErrInvalid, out.Space, t.c.name, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	taught := 0
 	for i, mod := range m.Modalities() {
@@ -477,27 +507,14 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 		taught += s.Items(i)
 	}
 	if taught == 0 && len(out.Grown) == 0 && least == out.Revision {
-		return out, nil // no training items
+		return out, nil, nil
 	}
 	revised, err := fit.NewFile(next, names, file.Report())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	b, err := revised.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
-	if err := t.lease.ctx.Err(); err != nil {
-		return nil, err
-	}
-	out.Revision++
-	out.Model, err = c.install(t.lease.ctx, b, wire.Op{Kind: wire.ReviseSpace, Space: out.Space,
-		Revision: out.Revision, Fence: t.lease.number})
-	if err != nil {
-		return nil, err
-	}
-	out.Revised = true
-	return out, nil
+	return out, b, err
 }
 
 // newest finds the space to update, and its model from a shard with the highest revision, which has the grown

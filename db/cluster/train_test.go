@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -384,27 +383,19 @@ func (h *house) reviseOne(c *cluster.Collection, shard int, items []*db.Item) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	sum := sha256.Sum256(file.Bytes())
 	op := &wire.Op{ID: wire.NewID(), Kind: wire.ReviseSpace, Collection: "pairs",
-		Object: fmt.Sprintf("model-%x", sum), Size: int64(file.Len()), Sum: sum[:], Space: 1, Revision: 2}
-	store, err := js.ObjectStore(h.t.Context(), "FDDHDB_test")
-	if err == nil {
-		_, err = store.PutBytes(h.t.Context(), op.Object, file.Bytes())
-	}
+		File: file.Bytes(), Space: 1, Revision: 2}
 	log := journal.New(js, "test", shard)
-	if err == nil {
-		var info journal.Info
-		info, err = log.Info(h.t.Context())
-		op.Base = info.Last
-	}
-	var b []byte
-	if err == nil {
-		b, err = op.Encode()
-	}
-	if err == nil {
-		_, _, err = log.Append(h.t.Context(), op.ID.String(), b, "", time.Time{})
-	}
+	info, err := log.Info(h.t.Context())
 	if err != nil {
+		h.t.Fatal(err)
+	}
+	op.Base = info.Last
+	messages, err := op.Messages()
+	if err != nil || len(messages) != 1 {
+		h.t.Fatal(len(messages), err)
+	}
+	if _, _, err = log.Append(h.t.Context(), op.ID.String(), true, messages[0], ""); err != nil {
 		h.t.Fatal(err)
 	}
 	eventually(h.t, "the shard has the revision", func() bool {

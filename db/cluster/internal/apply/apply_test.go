@@ -2,8 +2,6 @@ package apply_test
 
 import (
 	"bytes"
-	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,9 +29,15 @@ type written struct {
 type shardLog struct {
 	r       *rand.Rand
 	all     []written
-	objects map[string][]byte
+	chunked []*chunked // operations of which some chunks are in the log
 	items   map[string]map[string]*db.Item
 	schemas map[string]bool
+}
+
+// A chunked is an operation with the chunks that are not in the log yet.
+type chunked struct {
+	op   *wire.Op
+	left [][]byte
 }
 
 func (l *shardLog) key() string {
@@ -54,7 +58,7 @@ func (l *shardLog) append(o *wire.Op, want error) {
 		if err != nil {
 			panic(err)
 		}
-		m.Data = b
+		m.Data, m.Control = b, o.Control()
 	}
 	l.all = append(l.all, m)
 }
@@ -88,11 +92,7 @@ func (l *shardLog) op(o *wire.Op) {
 		delete(l.schemas, o.Collection)
 		delete(next, o.Collection)
 	}
-	changes := o.Changes
-	if o.Object != "" {
-		changes, _ = wire.DecodeChanges(l.objects[o.Object])
-	}
-	for _, ch := range changes {
+	for _, ch := range o.Changes {
 		items, key := next[ch.Collection], ch.Item.Key
 		switch {
 		case items == nil:
@@ -128,7 +128,7 @@ func (l *shardLog) put(key string) wire.Change {
 
 // makeLog writes a log in which there is everything that a log may have.
 func makeLog(r *rand.Rand, n int) *shardLog {
-	l := &shardLog{r: r, objects: map[string][]byte{}, items: map[string]map[string]*db.Item{},
+	l := &shardLog{r: r, items: map[string]map[string]*db.Item{},
 		schemas: map[string]bool{}}
 	create := &wire.Op{Kind: wire.CreateCollection, Collection: "codes", Schema: &db.Schema{Bits: 16}}
 	l.op(create)
@@ -136,7 +136,9 @@ func makeLog(r *rand.Rand, n int) *shardLog {
 		write := func(changes ...wire.Change) {
 			l.op(&wire.Op{Kind: wire.Write, Changes: changes, Base: uint64(len(l.all))})
 		}
-		switch k := r.IntN(40); {
+		switch k := r.IntN(44); {
+		case k >= 40:
+			l.chunk()
 		case k < 20:
 			write(l.put(l.key()))
 		case k < 23:
@@ -174,16 +176,8 @@ func makeLog(r *rand.Rand, n int) *shardLog {
 			if m := l.all[r.IntN(len(l.all))]; m.op != nil {
 				l.append(m.op, nil)
 			}
-		case k < 38: // one that is an object
-			name := fmt.Sprint("object", len(l.all))
-			b, err := wire.EncodeChanges([]wire.Change{l.put(l.key()), l.put(l.key())})
-			if err != nil {
-				panic(err)
-			}
-			l.objects[name] = b
-			sum := sha256.Sum256(b)
-			l.op(&wire.Op{Kind: wire.Write, Object: name, Size: int64(len(b)), Sum: sum[:],
-				Base: uint64(len(l.all))})
+		case k < 38:
+			l.begin(&wire.Op{Kind: wire.Write, Changes: []wire.Change{l.put(l.key()), l.put(l.key())}})
 		case k < 39:
 			l.op(&wire.Op{Kind: wire.CreateCollection, Collection: "other", Schema: &db.Schema{Bits: 8},
 				Base: uint64(len(l.all))})
@@ -192,6 +186,50 @@ func makeLog(r *rand.Rand, n int) *shardLog {
 		}
 	}
 	return l
+}
+
+// begin cuts an operation in chunks, which come later, in any order. Some come twice, and some never.
+func (l *shardLog) begin(o *wire.Op) {
+	for i := range o.ID {
+		o.ID[i] = byte(l.r.Uint32())
+	}
+	o.Base = uint64(len(l.all))
+	b, err := o.Encode()
+	if err != nil {
+		panic(err)
+	}
+	c := &chunked{op: o}
+	n := 2 + l.r.IntN(3)
+	part := wire.Op{ID: o.ID, Base: o.Base, Kind: wire.Chunk, Chunks: n}
+	for part.Chunk = range n {
+		part.Data = b[part.Chunk*len(b)/n : (part.Chunk+1)*len(b)/n]
+		m, err := part.Encode()
+		if err != nil {
+			panic(err)
+		}
+		c.left = append(c.left, m)
+	}
+	l.r.Shuffle(n, func(i, j int) { c.left[i], c.left[j] = c.left[j], c.left[i] })
+	l.chunked = append(l.chunked, c)
+}
+
+// chunk appends a chunk of some operation. The last one completes it.
+func (l *shardLog) chunk() {
+	if len(l.chunked) == 0 {
+		return
+	}
+	at := l.r.IntN(len(l.chunked))
+	c := l.chunked[at]
+	next := c.left[0]
+	if len(c.left) > 1 {
+		if l.append(nil, nil); l.r.IntN(5) > 0 { // otherwise it comes once more
+			c.left = c.left[1:]
+		}
+	} else {
+		l.op(c.op)
+		l.chunked = slices.Delete(l.chunked, at, at+1)
+	}
+	l.all[len(l.all)-1].Data = next
 }
 
 // A replica is a database that a log is applied to, on a machine that may lose what is not synced.
@@ -210,15 +248,8 @@ func (p *replica) open() {
 		p.t.Fatal(err)
 	}
 	p.db = d
-	fetch := func(_ context.Context, object string) ([]byte, error) {
-		b, ok := p.log.objects[object]
-		if !ok {
-			return nil, errors.New("no such object")
-		}
-		return b, nil
-	}
-	if p.state, err = apply.Open(p.t.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 2},
-		fetch); err != nil {
+	p.state, err = apply.Open(p.t.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 2})
+	if err != nil {
 		p.t.Fatal(err)
 	}
 }

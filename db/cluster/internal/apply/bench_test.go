@@ -2,8 +2,6 @@ package apply_test
 
 import (
 	"bytes"
-	"context"
-	"crypto/sha256"
 	"fmt"
 	"testing"
 
@@ -67,8 +65,7 @@ func benchmarkApply(b *testing.B, schema db.Schema, file []byte, item func(n int
 		b.Fatal(err)
 	}
 	defer d.Close()
-	s, err := apply.Open(b.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 1},
-		func(context.Context, string) ([]byte, error) { return file, nil })
+	s, err := apply.Open(b.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 1})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -79,13 +76,12 @@ func benchmarkApply(b *testing.B, schema db.Schema, file []byte, item func(n int
 		if err != nil {
 			b.Fatal(err)
 		}
-		messages = append(messages, apply.Message{Seq: uint64(len(messages) + 1), Data: data})
+		messages = append(messages, apply.Message{Seq: uint64(len(messages) + 1), Data: data,
+			Control: o.Control()})
 	}
 	add(&wire.Op{Kind: wire.CreateCollection, Collection: "items", Schema: &schema})
 	if file != nil {
-		sum := sha256.Sum256(file)
-		add(&wire.Op{Kind: wire.ImportModel, Collection: "items", Object: "model", Size: int64(len(file)),
-			Sum: sum[:], Space: 1})
+		add(&wire.Op{Kind: wire.ImportModel, Collection: "items", File: file, Space: 1})
 	}
 	if _, err := s.Apply(b.Context(), messages); err != nil {
 		b.Fatal(err)

@@ -1,9 +1,7 @@
 package apply
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -63,7 +61,7 @@ func (s *State) before(p *pending) *wire.Outcome {
 	if o := s.Outcome(p.op.ID); o != nil {
 		return o
 	}
-	if p.op.Base+wire.Memory > p.position.Seq {
+	if seq := p.position.Seq; p.op.Base <= seq && seq < p.op.Base+wire.Memory {
 		return nil
 	}
 	err := fmt.Errorf("%w: it was made when the log was at %d, and is message %d", wire.ErrExpired, p.op.Base,
@@ -83,11 +81,23 @@ func (s *State) alone(ctx context.Context, p *pending) ([]Applied, error) {
 		p.outcome = s.before(p)
 	}
 	if p.op != nil && p.outcome == nil {
-		err := s.carryOut(ctx, b, p)
+		op, err := p.op, error(nil)
+		if op.Kind == wire.Chunk {
+			op, err = s.complete(b, p)
+		}
+		switch {
+		case err != nil || op == nil:
+		case op.Kind != wire.Write && !p.control:
+			err = fmt.Errorf("%w: an operation of kind %d on the subject of writes", db.ErrInvalid, op.Kind)
+		default:
+			err = s.carryOut(ctx, b, op)
+		}
 		if err != nil && !wire.Decided(err) {
 			return nil, err
 		}
-		p.decided(err)
+		if err != nil || op != nil {
+			p.decided(err)
+		}
 		if err != nil {
 			b = s.DB.NewBatch()
 		}
@@ -105,26 +115,16 @@ func (s *State) alone(ctx context.Context, p *pending) ([]Applied, error) {
 
 // carryOut adds the changes of an operation to the batch. An operation that needs its own commits changes the
 // database at once. A mark is stored first: if the process ends in between, the operation is repeated.
-func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
-	switch p.op.Kind {
+func (s *State) carryOut(ctx context.Context, b *db.Batch, op *wire.Op) error {
+	switch op.Kind {
 	case wire.Write:
-		changes := p.op.Changes
-		if p.op.Object != "" {
-			data, err := s.object(ctx, p)
-			if err != nil {
-				return err
-			}
-			if changes, err = wire.DecodeChanges(data); err != nil {
-				return fmt.Errorf("%w: object %s: %w", db.ErrInvalid, p.op.Object, err)
-			}
-		}
-		return s.add(b, changes)
+		return s.add(b, op.Changes)
 	case wire.CreateCollection:
 		// An existing collection with that schema is no error, so a repetition is harmless.
-		_, err := s.DB.EnsureCollection(ctx, p.op.Collection, *p.op.Schema)
+		_, err := s.DB.EnsureCollection(ctx, op.Collection, *op.Schema)
 		return err
 	case wire.DropCollection:
-		_, err := s.DB.Collection(p.op.Collection)
+		_, err := s.DB.Collection(op.Collection)
 		there := err == nil
 		if err != nil && (!errors.Is(err, db.ErrNotFound) || s.again == 0) {
 			return err
@@ -132,11 +132,11 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
 		if err := s.doing(ctx); err != nil || !there {
 			return err
 		}
-		return s.DB.DropCollection(ctx, p.op.Collection)
+		return s.DB.DropCollection(ctx, op.Collection)
 	case wire.ImportModel, wire.ReviseSpace, wire.ActivateSpace, wire.DropSpace, wire.TakeOver:
-		return s.space(ctx, p)
+		return s.space(ctx, op)
 	}
-	return fmt.Errorf("operation of kind %d: %w", p.op.Kind, wire.ErrVersion)
+	return fmt.Errorf("operation of kind %d: %w", op.Kind, wire.ErrVersion)
 }
 
 // doing stores that the next message is being applied by several commits. If the process ends meanwhile, or
@@ -152,27 +152,6 @@ func (s *State) doing(ctx context.Context) error {
 	}
 	s.again = 1
 	return nil
-}
-
-// maxObject bounds the object of an operation.
-const maxObject = 3 << 30
-
-// object reads the object of an operation, and compares it with the size and checksum in the operation: an
-// object replaced later would differ from the one that other replicas have applied.
-func (s *State) object(ctx context.Context, p *pending) ([]byte, error) {
-	if p.op.Size < 0 || p.op.Size > maxObject {
-		return nil, fmt.Errorf("%w: object %.80q of %d bytes", db.ErrInvalid, p.op.Object, p.op.Size)
-	}
-	data, err := s.fetch(ctx, p.op.Object)
-	if err != nil {
-		// %v: an operation is never decided by this error
-		return nil, fmt.Errorf("object %s of message %d: %v", p.op.Object, p.position.Seq, err)
-	}
-	if sum := sha256.Sum256(data); int64(len(data)) != p.op.Size || !bytes.Equal(sum[:], p.op.Sum) {
-		return nil, fmt.Errorf("object %s of message %d: it is another one than the message says",
-			p.op.Object, p.position.Seq)
-	}
-	return data, nil
 }
 
 // add adds changes to a batch. It refuses keys of other shards, and items without a key: the database would
@@ -226,6 +205,9 @@ func (s *State) store(ctx context.Context, b *db.Batch, run ...*pending) error {
 	if s.again > 0 {
 		b.Mark(doingMark, nil)
 	}
+	for _, mark := range s.chunks.next() {
+		b.Mark(mark, nil)
+	}
 	b.Mark(positionMark, last.mark())
 	return b.Commit(ctx)
 }
@@ -236,14 +218,22 @@ func (s *State) applied(run ...*pending) (all []Applied) {
 	defer s.mu.Unlock()
 	s.position, s.again = run[len(run)-1].position, 0
 	s.memory.forget(len(s.memory.old(s.position.Seq)))
+	s.chunks.removed()
 	for _, p := range run {
 		if p.fresh {
 			s.memory.add(p.outcome)
 		}
-		if p.outcome != nil {
+		switch {
+		case p.outcome != nil:
 			all = append(all, Applied{p.position.Seq, p.outcome})
+			s.chunks.drop(p.op.ID)
+		case p.op != nil && !s.chunks.has(p.op):
+			for mark := range chunkMarks(p) {
+				s.chunks.add(p, mark)
+			}
 		}
 	}
+	s.chunks.expire(s.position.Seq)
 	close(s.moved)
 	s.moved = make(chan struct{})
 	return all

@@ -3,7 +3,6 @@ package apply_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,14 +19,14 @@ import (
 )
 
 // openState opens a replica of the only shard, with a collection of codes.
-func openState(t *testing.T, fetch func(context.Context, string) ([]byte, error)) *apply.State {
+func openState(t *testing.T) *apply.State {
 	t.Helper()
 	d, err := db.Open(t.TempDir(), &db.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	s, err := apply.Open(t.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 1}, fetch)
+	s, err := apply.Open(t.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +41,7 @@ func message(t *testing.T, seq uint64, o *wire.Op) apply.Message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return apply.Message{Seq: seq, Data: b}
+	return apply.Message{Seq: seq, Data: b, Control: o.Control()}
 }
 
 func must(t *testing.T, s *apply.State, messages ...apply.Message) []apply.Applied {
@@ -62,7 +61,7 @@ func put(key string, n int) wire.Change {
 // An operation is applied once however often it comes, as long as it is remembered; and when nobody
 // remembers it any more it is refused.
 func TestOnce(t *testing.T) {
-	s := openState(t, nil)
+	s := openState(t)
 	first := &wire.Op{ID: wire.NewID(), Kind: wire.Write, Base: 1, Changes: []wire.Change{put("k", 1)}}
 	must(t, s, message(t, 2, first))
 	last := uint64(2)
@@ -122,7 +121,7 @@ func TestOnce(t *testing.T) {
 	if n > wire.Memory+1 || n < wire.Memory-1 {
 		t.Errorf("%d marks, want about %d", n, wire.Memory)
 	}
-	again, err := apply.Open(t.Context(), s.DB, apply.Identity{Cluster: "c", Shard: 0, Shards: 1}, nil)
+	again, err := apply.Open(t.Context(), s.DB, apply.Identity{Cluster: "c", Shard: 0, Shards: 1})
 	if err != nil || again.Position() != s.Position() {
 		t.Errorf("opened again: %+v, %v", again.Position(), err)
 	}
@@ -133,33 +132,24 @@ func TestOnce(t *testing.T) {
 
 // Trouble leaves nothing out: the same messages are applied when it is over.
 func TestTrouble(t *testing.T) {
-	var down error
-	objects := map[string][]byte{}
-	s := openState(t, func(_ context.Context, name string) ([]byte, error) { return objects[name], down })
-	b, err := wire.EncodeChanges([]wire.Change{put("large", 9)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects["o"] = b
-	sum := sha256.Sum256(b)
+	s := openState(t)
 	messages := []apply.Message{
 		message(t, 2, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("a", 1)}}),
-		message(t, 3, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Object: "o", Size: int64(len(b)),
-			Sum: sum[:]}),
+		message(t, 3, &wire.Op{ID: wire.NewID(), Kind: wire.CreateCollection, Collection: "more",
+			Schema: &db.Schema{Bits: 8}}),
 		message(t, 4, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("b", 2)}}),
-	}
-	down = fmt.Errorf("%w: an object that is not there", db.ErrNotFound) // which no operation is refused with
-	if done, err := s.Apply(t.Context(), messages); err == nil || len(done) != 1 || s.Position().Seq != 2 {
-		t.Fatalf("%v, %d outcomes, at %d", err, len(done), s.Position().Seq)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+	if done, err := s.Apply(ended, messages); !errors.Is(err, context.Canceled) || len(done) != 0 ||
+		s.Position().Seq != 1 {
+		t.Fatalf("%v, %d outcomes, at %d", err, len(done), s.Position().Seq)
+	}
 	if err := s.Wait(ended, 3); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	waited := make(chan error)
 	go func() { waited <- s.Wait(t.Context(), 4) }()
-	down = nil
 	for _, o := range must(t, s, messages...) {
 		if o.Fault != nil {
 			t.Error(o.Fault)
@@ -231,7 +221,7 @@ func TestKeysOfOtherShards(t *testing.T) {
 	}
 	defer d.Close()
 	of := apply.Identity{Cluster: "c", Shard: 1, Shards: 2}
-	other, err := apply.Open(t.Context(), d, of, nil)
+	other, err := apply.Open(t.Context(), d, of)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +237,7 @@ func TestKeysOfOtherShards(t *testing.T) {
 	// Nor is it one of another shard, or of another cluster; until it begins as that.
 	for _, not := range []apply.Identity{{Cluster: "c", Shard: 0, Shards: 2},
 		{Cluster: "d", Shard: 1, Shards: 2}, {Cluster: "c", Shard: 1, Shards: 4}} {
-		if _, err := apply.Open(t.Context(), d, not, nil); !errors.Is(err, apply.ErrOther) {
+		if _, err := apply.Open(t.Context(), d, not); !errors.Is(err, apply.ErrOther) {
 			t.Errorf("as %+v: %v", not, err)
 		}
 	}
@@ -255,7 +245,141 @@ func TestKeysOfOtherShards(t *testing.T) {
 	if err := apply.Begin(t.Context(), d, next, 41); err != nil {
 		t.Fatal(err)
 	}
-	if begun, err := apply.Open(t.Context(), d, next, nil); err != nil || begun.Position().Seq != 41 {
+	if begun, err := apply.Open(t.Context(), d, next); err != nil || begun.Position().Seq != 41 {
 		t.Error(err)
+	}
+}
+
+// Chunks are an operation when all of them are there, whatever comes between them, and nothing stays of them.
+// Chunks that are wrong change nothing, and are refused.
+func TestChunks(t *testing.T) {
+	s := openState(t)
+	seq := s.Position().Seq
+	send := func(o wire.Op, control bool) *wire.Outcome {
+		t.Helper()
+		seq++
+		m := message(t, seq, &o)
+		m.Control = control
+		all := must(t, s, m)
+		if len(all) == 0 {
+			return nil
+		}
+		return all[0].Outcome
+	}
+	marks := func() (n int) {
+		t.Helper()
+		for _, err := range s.DB.Marks(t.Context(), "cluster/chunk/") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		return n
+	}
+	has := func(key string, want bool) {
+		t.Helper()
+		c, err := s.DB.Collection("codes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Has(t.Context(), key); err != nil || got != want {
+			t.Errorf("item %q: %t, %v", key, got, err)
+		}
+	}
+	chunks := func(o wire.Op, n int) (all []wire.Op) {
+		b, err := o.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			all = append(all, wire.Op{ID: o.ID, Kind: wire.Chunk, Base: o.Base, Chunk: i, Chunks: n,
+				Data: b[i*len(b)/n : (i+1)*len(b)/n]})
+		}
+		return all
+	}
+	write := func(key string, bytes int) wire.Op {
+		ch := put(key, 1)
+		ch.Item.Payload = make([]byte, bytes)
+		return wire.Op{ID: wire.NewID(), Kind: wire.Write, Base: seq, Changes: []wire.Change{ch}}
+	}
+	// In any order, and across an opening.
+	c := chunks(write("a", 3*db.MaxMarkBytes), 3)
+	if send(c[2], false) != nil || send(c[0], false) != nil || send(c[0], false) != nil || marks() != 4 {
+		t.Errorf("%d marks", marks())
+	}
+	has("a", false)
+	again, err := apply.Open(t.Context(), s.DB, apply.Identity{Cluster: "c", Shard: 0, Shards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = again
+	if o := send(c[1], false); o == nil || o.Fault != nil || o.Seq != seq {
+		t.Error(o)
+	}
+	has("a", true)
+	if o := send(c[1], false); o == nil || o.Fault != nil || o.Seq != seq-1 { // once more, behind it
+		t.Error(o)
+	}
+	if n := marks(); n != 0 {
+		t.Errorf("%d marks stay", n)
+	}
+	// A control operation in chunks on the subject of writes, and mixed.
+	create := func() wire.Op {
+		return wire.Op{ID: wire.NewID(), Kind: wire.CreateCollection, Base: seq, Collection: "x",
+			Schema: &db.Schema{Bits: 8}}
+	}
+	for _, second := range []bool{false, true} {
+		c = chunks(create(), 2)
+		send(c[0], false)
+		if o := send(c[1], second); o == nil || !errors.Is(o.Err(), db.ErrInvalid) {
+			t.Error(second, o)
+		}
+	}
+	if o := send(create(), false); o == nil || !errors.Is(o.Err(), db.ErrInvalid) {
+		t.Error(o)
+	}
+	c = chunks(create(), 2)
+	send(c[0], true)
+	if o := send(c[1], true); o == nil || o.Fault != nil {
+		t.Error(o)
+	}
+	// Bytes that are no operation, or another one.
+	other := write("b", 10)
+	c = chunks(other, 2)
+	c[1].Data = bytes.Clone(c[1].Data)
+	c[1].Data[3]++
+	foreign := chunks(other, 2)
+	foreign[0].ID = wire.NewID()
+	foreign[1].ID = foreign[0].ID
+	for _, c := range [][]wire.Op{c, foreign} {
+		send(c[0], false)
+		if o := send(c[1], false); o == nil || !errors.Is(o.Err(), db.ErrInvalid) {
+			t.Error(o)
+		}
+	}
+	has("b", false)
+	// What is never complete is forgotten with the operation's time.
+	late := chunks(write("c", 2*db.MaxMarkBytes), 2)
+	send(late[0], false)
+	future := chunks(write("d", 10), 2)
+	future[0].Base += 1 << 60 // from the future: at no time
+	if o := send(future[0], false); o == nil || !errors.Is(o.Err(), wire.ErrExpired) {
+		t.Error(o)
+	}
+	if n := marks(); n == 0 {
+		t.Error("no marks")
+	}
+	var many []apply.Message
+	for range wire.Memory {
+		seq++
+		many = append(many, apply.Message{Seq: seq})
+	}
+	must(t, s, many...)
+	if o := send(late[1], false); o == nil || !errors.Is(o.Err(), wire.ErrExpired) {
+		t.Error(o)
+	}
+	has("c", false)
+	if n := marks(); n != 0 {
+		t.Errorf("%d marks stay", n)
 	}
 }

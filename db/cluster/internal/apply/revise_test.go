@@ -3,9 +3,7 @@ package apply_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,8 +20,7 @@ import (
 // A shard that an update has not reached has the number of the others behind the next one; an update that is
 // applied again changes nothing; an older one, or one of a trainer that has lost its lease, is refused.
 func TestRevisions(t *testing.T) {
-	objects := map[string][]byte{}
-	s := openState(t, func(_ context.Context, name string) ([]byte, error) { return objects[name], nil })
+	s := openState(t)
 	items := dbkit.Pairs(200, synth.Config{Seed: 5})
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
@@ -45,9 +42,7 @@ func TestRevisions(t *testing.T) {
 		if err := elsewhere.ExportModel(t.Context(), &b); err != nil {
 			t.Fatal(err)
 		}
-		sum := sha256.Sum256(b.Bytes())
-		o.Object, o.Size, o.Sum = fmt.Sprintf("%x", sum), int64(b.Len()), sum[:]
-		objects[o.Object] = b.Bytes()
+		o.File = b.Bytes()
 		return &o
 	}
 	revision := func(want uint32) {

@@ -20,31 +20,27 @@ import (
 // space applies an operation on a space. It makes several commits, and may take long: the log waits until all
 // items have their codes. So the numbers of codes, which order hits of equal distance, follow from the log,
 // and are the same on all replicas. Searches go on.
-func (s *State) space(ctx context.Context, p *pending) error {
-	c, err := s.DB.Collection(p.op.Collection)
+func (s *State) space(ctx context.Context, op *wire.Op) error {
+	c, err := s.DB.Collection(op.Collection)
 	if err != nil {
 		return err
 	}
-	if p.op.Fence > 0 {
-		if err := s.fence(ctx, p.op.Collection, p.op.Fence); err != nil {
+	if op.Fence > 0 {
+		if err := s.fence(ctx, op.Collection, op.Fence); err != nil {
 			return err
 		}
 	}
-	switch p.op.Kind { // a repetition changes nothing
+	switch op.Kind { // a repetition changes nothing
 	case wire.TakeOver:
 		return nil
 	case wire.ActivateSpace:
-		return c.Activate(ctx, p.op.Space)
+		return c.Activate(ctx, op.Space)
 	case wire.ReviseSpace:
-		file, err := s.object(ctx, p)
-		if err != nil {
-			return err
-		}
 		if err := s.doing(ctx); err != nil { // it takes many commits, and a repetition completes them
 			return err
 		}
-		_, err = c.ImportRevision(ctx, bytes.NewReader(file),
-			db.ImportRevisionOptions{Space: p.op.Space, Revision: p.op.Revision})
+		_, err = c.ImportRevision(ctx, bytes.NewReader(op.File),
+			db.ImportRevisionOptions{Space: op.Space, Revision: op.Revision})
 		return err
 	}
 	// If the process ended during an earlier try, the existence of the space says how far that try came: a
@@ -53,34 +49,30 @@ func (s *State) space(ctx context.Context, p *pending) error {
 	if err != nil {
 		return err
 	}
-	has := slices.Contains(there, p.op.Space)
-	if p.op.Kind == wire.DropSpace {
+	has := slices.Contains(there, op.Space)
+	if op.Kind == wire.DropSpace {
 		if !has && s.again == 0 {
-			return fmt.Errorf("%w: space %d of collection %q", db.ErrNotFound, p.op.Space, p.op.Collection)
+			return fmt.Errorf("%w: space %d of collection %q", db.ErrNotFound, op.Space, op.Collection)
 		}
 		if err := s.doing(ctx); err != nil || !has {
 			return err
 		}
-		return c.DropSpace(ctx, p.op.Space)
+		return c.DropSpace(ctx, op.Space)
 	}
 	switch {
 	case has && s.again == 0:
-		return fmt.Errorf("%w: space %d of collection %q", db.ErrExists, p.op.Space, p.op.Collection)
+		return fmt.Errorf("%w: space %d of collection %q", db.ErrExists, op.Space, op.Collection)
 	case has:
-		if err := built(ctx, c, p.op.Space); err != nil || !p.op.Activate {
+		if err := built(ctx, c, op.Space); err != nil || !op.Activate {
 			return err
 		}
-		return c.Activate(ctx, p.op.Space)
-	}
-	file, err := s.object(ctx, p)
-	if err != nil {
-		return err
+		return c.Activate(ctx, op.Space)
 	}
 	if err := s.doing(ctx); err != nil {
 		return err
 	}
-	_, err = c.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{Activate: p.op.Activate,
-		Space: p.op.Space})
+	_, err = c.ImportModel(ctx, bytes.NewReader(op.File), db.ImportModelOptions{Activate: op.Activate,
+		Space: op.Space})
 	return err
 }
 

@@ -25,12 +25,10 @@ type State struct {
 	DB            *db.DB
 	shard, shards int
 
-	// fetch reads the object of an operation that is too large for a message.
-	fetch func(ctx context.Context, object string) ([]byte, error)
-
 	mu       sync.Mutex
 	position Position
 	memory   memory
+	chunks   chunks        // of Apply alone
 	moved    chan struct{} // closed when position changes
 	again    uint32        // not 0: the next message may be applied in part, see doing
 	unread   atomic.Uint64 // messages that were no operations
@@ -38,8 +36,9 @@ type State struct {
 
 // A Message is a message of the log.
 type Message struct {
-	Seq  uint64
-	Data []byte
+	Seq     uint64
+	Data    []byte
+	Control bool // it came on the subject of control operations, to which writers have no access
 }
 
 // An Identity names the shard and cluster that a database is a replica of.
@@ -58,11 +57,8 @@ var ErrOther = errors.New("it is of another shard, or of another cluster")
 
 // Open returns the state of a database that is empty or was a replica of the same shard; another database is
 // ErrOther. Apply continues after Position.
-func Open(ctx context.Context, d *db.DB, of Identity,
-	fetch func(ctx context.Context, object string) ([]byte, error)) (*State, error) {
-	s := &State{
-		DB: d, shard: of.Shard, shards: of.Shards, fetch: fetch, moved: make(chan struct{}),
-	}
+func Open(ctx context.Context, d *db.DB, of Identity) (*State, error) {
+	s := &State{DB: d, shard: of.Shard, shards: of.Shards, moved: make(chan struct{})}
 	switch b, err := d.Mark(ofMark); {
 	case errors.Is(err, db.ErrNotFound):
 		names, err := d.Collections()
@@ -112,6 +108,17 @@ func Open(ctx context.Context, d *db.DB, of Identity,
 		s.memory.add(o)
 	}
 	slices.SortFunc(s.memory.order, func(a, b *wire.Outcome) int { return cmp.Compare(a.Seq, b.Seq) })
+	for m, err := range d.Marks(ctx, chunkPrefix) {
+		if err == nil {
+			err = s.chunks.read(m.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", db.ErrCorrupt, err)
+		}
+	}
+	for id := range s.memory.outcomes {
+		s.chunks.drop(id)
+	}
 	return s, nil
 }
 
@@ -207,6 +214,7 @@ type Applied struct {
 type pending struct {
 	position Position      // after the message
 	op       *wire.Op      // nil: it is not an operation
+	control  bool          // Message.Control
 	outcome  *wire.Outcome // nil until it is known
 	fresh    bool          // the outcome is new and must be stored
 }
@@ -214,7 +222,7 @@ type pending struct {
 // Apply applies consecutive messages of the log. It skips messages up to the position, which are already
 // applied. It returns the outcomes of the operations among the messages, in order.
 //
-// An error is trouble of this replica, such as a full disk or an unreadable object, or a *GapError, or
+// An error is trouble of this replica, such as a full disk, or a *GapError, or
 // wire.ErrVersion. Apply then skips nothing: the position says how far it came, and you may call it again
 // with the rest.
 func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, err error) {
@@ -247,10 +255,10 @@ func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, e
 			s.unread.Add(1)
 			op = nil
 		}
-		p := &pending{op: op}
+		p := &pending{op: op, control: m.Control}
 		at = at.next(m.Seq, p.op)
 		p.position = at
-		if p.op != nil && p.op.Kind == wire.Write && !conditional(p.op) && p.op.Object == "" {
+		if p.op != nil && p.op.Kind == wire.Write && !conditional(p.op) {
 			run = append(run, p)
 			if bytes += len(m.Data); len(run) < maxRun && bytes < maxRunBytes {
 				continue
@@ -304,6 +312,7 @@ const (
 	doingMark    = prefix + "doing"
 	ofMark       = prefix + "of"
 	opPrefix     = prefix + "op/"
+	chunkPrefix  = prefix + "chunk/"
 	fencePrefix  = prefix + "fence/"
 )
 

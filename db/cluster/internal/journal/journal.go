@@ -27,10 +27,6 @@ import (
 // ErrFull says that a log has no room for a message.
 var ErrFull = errors.New("fddhdb: the log is full")
 
-// MaxMessage bounds the bytes of a message, below the servers' default limit, which includes headers. Larger
-// operations become objects.
-const MaxMessage = 512 << 10
-
 // ReplyHeader names the subject to which replicas send the outcome of a message's operation.
 const ReplyHeader = "Fddhdb-Reply"
 
@@ -46,15 +42,18 @@ type Config struct {
 
 // A Journal is the log of one shard. Its methods may be called from any goroutine.
 type Journal struct {
-	js     jetstream.JetStream
-	nc     *nats.Conn
-	stream string
-	log    string
-	tick   string
-	name   string                           // for errors
-	handle atomic.Pointer[jetstream.Stream] // spares At a request; nil: Info has not been called
-	told   atomic.Uint64                    // the last sequence reported by a tick or Info
-	wake   chan struct{}                    // makes Follow read at once
+	js      jetstream.JetStream
+	nc      *nats.Conn
+	stream  string
+	log     string
+	control string
+	all     string // pattern of both
+	tick    string // pattern of the announcements, which all becomes
+	ticks   string
+	name    string                           // for errors
+	handle  atomic.Pointer[jetstream.Stream] // spares At a request; nil: Info has not been called
+	told    atomic.Uint64                    // the last sequence reported by a tick or Info
+	wake    chan struct{}                    // makes Follow read at once
 }
 
 // Wake makes Follow read at once, for somebody who knows of a message.
@@ -71,7 +70,7 @@ func (j *Journal) Told() uint64 { return j.told.Load() }
 // New returns the log of a shard. Create must have made it.
 func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
 	return &Journal{js: js, nc: js.Conn(), stream: cluster.Stream(shard), log: cluster.Log(shard),
-		tick: cluster.Tick(shard), name: fmt.Sprintf("log of shard %d", shard), wake: make(chan struct{}, 1)}
+		control: cluster.Control(shard), all: cluster.All(shard), tick: cluster.Ticks("*", shard), ticks: cluster.Ticks("{{wildcard(1)}}", shard), name: fmt.Sprintf("log of shard %d", shard), wake: make(chan struct{}, 1)}
 }
 
 // Create makes the log. An existing empty log is left from an interrupted creation: Create makes it again. An
@@ -103,12 +102,12 @@ func (j *Journal) Create(ctx context.Context, c Config) error {
 
 func (j *Journal) create(ctx context.Context, c Config) (jetstream.Stream, error) {
 	s, err := j.js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: j.stream, Subjects: []string{j.log}, Replicas: c.Replicas, Storage: jetstream.FileStorage,
+		Name: j.stream, Subjects: []string{j.log, j.control}, Replicas: c.Replicas, Storage: jetstream.FileStorage,
 		MaxBytes: c.MaxBytes, Discard: jetstream.DiscardNew, Duplicates: duplicates, FirstSeq: c.FirstSeq,
 		AllowDirect: true, DenyDelete: true,
 		// with it servers of 2.15.2 wrote to a compressed block as to any other, and lost the log
 		Compression: jetstream.NoCompression,
-		RePublish:   &jetstream.RePublish{Source: j.log, Destination: j.tick, HeadersOnly: true},
+		RePublish:   &jetstream.RePublish{Source: j.all, Destination: j.ticks, HeadersOnly: true},
 	})
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) &&
@@ -143,38 +142,33 @@ const (
 	errInProcess   jetstream.ErrorCode = 10158 // a message with the same ID is being stored
 )
 
-// ErrLate says that a message was not appended in time.
-var ErrLate = errors.New("too late for this message")
-
 // Append appends the message with that ID, and returns its sequence once it is durable. It retries until the
 // context ends, because a log has no leader for some seconds after the loss of a server. tries counts the
-// tries that may have reached the log: with an error, 0 means that the message is not in the log. After late,
-// unless late is zero, Append begins no try: a context does not notice that a machine was suspended.
-func (j *Journal) Append(ctx context.Context, id string, data []byte, reply string,
-	late time.Time) (seq uint64, tries int, err error) {
+// tries that may have reached the log: with an error, 0 means that the message is not in the log.
+func (j *Journal) Append(ctx context.Context, id string, control bool, data []byte,
+	reply string) (seq uint64, tries int, err error) {
 	m := &nats.Msg{Subject: j.log, Data: data, Header: nats.Header{}}
+	if control {
+		m.Subject = j.control
+	}
 	if reply != "" {
 		m.Header.Set(ReplyHeader, reply)
 	}
-	seq, tries, err = Send(ctx, j.js, m, j.stream, id, late)
+	seq, tries, err = j.send(ctx, m, id)
 	return seq, tries, j.in(err)
 }
 
-// Send publishes a message to a stream until the stream has it, as Append does. The id makes it stored once.
-func Send(ctx context.Context, js jetstream.JetStream, m *nats.Msg, stream, id string,
-	late time.Time) (seq uint64, tries int, err error) {
+// send publishes a message until the log has it. The id makes it stored once.
+func (j *Journal) send(ctx context.Context, m *nats.Msg, id string) (seq uint64, tries int, err error) {
+	js := j.js
 	for wait, most := tryWait, tryFor; ; {
 		if js.Conn().IsClosed() {
 			return 0, tries, nats.ErrConnectionClosed
 		}
-		// by both clocks
-		if now := time.Now(); !late.IsZero() && (now.After(late) || now.Round(0).After(late.Round(0))) {
-			return 0, tries, ErrLate
-		}
 		said := js.Conn().LastError()
 		var ack *jetstream.PubAck
 		try, cancel := context.WithTimeout(ctx, most)
-		ack, err = js.PublishMsg(try, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(stream),
+		ack, err = js.PublishMsg(try, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(j.stream),
 			jetstream.WithRetryAttempts(0))
 		cancel()
 		var refused *jetstream.APIError
@@ -408,7 +402,7 @@ func (j *Journal) read(ctx context.Context, from uint64) (some []Read, err error
 		if err != nil {
 			return some, err
 		}
-		some = append(some, Read{Message: apply.Message{Seq: m.Sequence, Data: m.Data},
+		some = append(some, Read{Message: apply.Message{Seq: m.Sequence, Data: m.Data, Control: m.Subject == j.control},
 			Reply: m.Header.Get(ReplyHeader)})
 	}
 	return some, nil

@@ -3,7 +3,6 @@
 package names
 
 import (
-	"encoding/base64"
 	"fmt"
 	"regexp"
 
@@ -27,11 +26,18 @@ type Cluster string
 // Stream is the name of the log of a shard.
 func (c Cluster) Stream(shard int) string { return fmt.Sprintf("FDDHDB_%s_%d", c, shard) }
 
-// Log is the subject of the log of a shard. Permission to publish there is permission to write.
+// Log is the subject on which a shard takes writes of items, and Control that for all other operations. They
+// are one log. Permission to publish there is permission for the operations.
 func (c Cluster) Log(shard int) string { return fmt.Sprintf("fddhdb.%s.log.%d", c, shard) }
 
-// Tick is the subject on which the server announces new messages in the log of a shard.
-func (c Cluster) Tick(shard int) string { return fmt.Sprintf("fddhdb.%s.tick.%d", c, shard) }
+func (c Cluster) Control(shard int) string { return fmt.Sprintf("fddhdb.%s.control.%d", c, shard) }
+
+// Ticks are the subjects on which the server announces new messages in the log of a shard. of is * for all of
+// them, or the kind of messages: what stands before the shard in Log or Control.
+func (c Cluster) Ticks(of string, shard int) string { return fmt.Sprintf("fddhdb.%s.tick.%s.%d", c, of, shard) }
+
+// All is a pattern of Log and Control.
+func (c Cluster) All(shard int) string { return fmt.Sprintf("fddhdb.%s.*.%d", c, shard) }
 
 // Read is the subject on which a node answers requests.
 func (c Cluster) Read(node string) string { return fmt.Sprintf("fddhdb.%s.read.%s", c, node) }
@@ -45,20 +51,5 @@ func (c Cluster) Changed() string { return fmt.Sprintf("fddhdb.%s.changed", c) }
 // Nodes is the subject on which all nodes report their status.
 func (c Cluster) Nodes() string { return fmt.Sprintf("fddhdb.%s.nodes", c) }
 
-// Bucket is the name of the key bucket, which holds the plan, and of the object bucket.
+// Bucket is the name of the key bucket, which holds the plan.
 func (c Cluster) Bucket() string { return "FDDHDB_" + string(c) }
-
-// Objects is the stream of the bucket of objects. ADR-20 of NATS defines it and its subjects.
-func (c Cluster) Objects() string { return "OBJ_" + c.Bucket() }
-
-// ObjectMeta is the subject, in the stream Objects, of the descriptions of all objects: name, size and
-// number.
-func (c Cluster) ObjectMeta() string { return "$O." + c.Bucket() + ".M.>" }
-
-// ObjectChunks is the subject, in the stream Objects, of the bytes of the object whose number is nuid.
-func (c Cluster) ObjectChunks(nuid string) string { return "$O." + c.Bucket() + ".C." + nuid }
-
-// ObjectRecord is the subject, in the stream Objects, of the description of the object with that name.
-func (c Cluster) ObjectRecord(name string) string {
-	return "$O." + c.Bucket() + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
-}

@@ -3,7 +3,6 @@ package replica
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -24,32 +23,10 @@ import (
 // replica, and with a snapshot of it. A shard sends sums over its items (sum.Pass); only a sample of items
 // leaves it.
 
-// A Survey describes the training items of a shard. Items have numbers in the order of their rows.
-type Survey struct {
-	Items    int      `json:"items"`
-	Labelled []byte   `json:"labelled"` // items with labels: a roaring bitmap in its portable form
-	Has      [][]byte `json:"has"`      // by modality of the schema: items with a vector
-	Labels   []string `json:"labels"`   // in the order of their ids
-
-	Schema db.Schema `json:"schema"`
-}
-
-// A SumOrder asks for the sum of a pass over items of a session.
-type SumOrder struct {
-	Pass       string   `json:"pass"`  // object
-	First      int      `json:"first"` // number of the first item, counted over all shards
-	Items      []byte   `json:"items"` // items to sum over: a roaring bitmap
-	Modalities []string `json:"modalities"`
-	Labels     []string `json:"labels"` // of all shards, by their ids in the training
-
-	// Known, if not 0, leaves out items that have none of the first Known labels.
-	Known int `json:"known,omitempty"`
-}
-
 // sessions are the trainings that read the replica, by id.
 type sessions struct {
 	mu  sync.Mutex
-	all map[string]*session
+	all map[wire.ID]*session
 }
 
 // A session is one training that reads the replica.
@@ -67,7 +44,8 @@ const idle = 15 * time.Minute
 const catchUp = time.Minute
 
 // Survey begins a session and describes its training items.
-func (r *Replica) Survey(ctx context.Context, id, collection string, from uint64) (*Survey, error) {
+func (r *Replica) Survey(ctx context.Context, id wire.ID, collection string,
+	from uint64) (*wire.Training, error) {
 	state := r.state.Load()
 	if state == nil || !r.follows.Load() {
 		return nil, errNotOpen
@@ -95,7 +73,7 @@ func (r *Replica) Survey(ctx context.Context, id, collection string, from uint64
 	r.learning.mu.Lock()
 	defer r.learning.mu.Unlock()
 	if r.learning.all == nil {
-		r.learning.all = map[string]*session{}
+		r.learning.all = map[wire.ID]*session{}
 	}
 	r.learning.all[id] = s
 	s.end = time.AfterFunc(idle, func() { r.EndSession(id) })
@@ -126,7 +104,7 @@ func (r *Replica) Model(ctx context.Context, collection string, space db.Space, 
 }
 
 // EndSession ends a session, if it exists.
-func (r *Replica) EndSession(id string) {
+func (r *Replica) EndSession(id wire.ID) {
 	r.learning.mu.Lock()
 	s := r.learning.all[id]
 	delete(r.learning.all, id)
@@ -142,7 +120,7 @@ func (r *Replica) EndSession(id string) {
 	}
 }
 
-func (s *session) survey(ctx context.Context) (*Survey, error) {
+func (s *session) survey(ctx context.Context) (*wire.Training, error) {
 	schema, err := s.c.Schema()
 	if err != nil {
 		return nil, err
@@ -170,7 +148,7 @@ func (s *session) survey(ctx context.Context) (*Survey, error) {
 		}
 		n++
 	}
-	out := &Survey{Items: int(n), Labels: labels, Schema: schema}
+	out := &wire.Training{Items: int(n), Labels: labels, Schema: schema}
 	for _, rows := range append([]*roaring.Bitmap{labelled}, has...) {
 		rows.RunOptimize()
 		b, err := rows.ToBytes()
@@ -198,8 +176,9 @@ func vectorOf(it *db.Item, modality string) model.Vector {
 var errNoSession = errors.New(
 	"fddhdb: the training is not known here: it has been silent for long, or the node was started again")
 
-// Sum returns the sum of a pass over items of a session, in binary form.
-func (r *Replica) Sum(ctx context.Context, id string, o SumOrder) ([]byte, error) {
+// Sum returns the sum of a pass over a stretch of items of a session, in binary form.
+func (r *Replica) Sum(ctx context.Context, id wire.ID, p *sum.Pass, o *wire.SumOrder,
+	of wire.Stretch) ([]byte, error) {
 	r.learning.mu.Lock()
 	s := r.learning.all[id]
 	r.learning.mu.Unlock()
@@ -210,23 +189,15 @@ func (r *Replica) Sum(ctx context.Context, id string, o SumOrder) ([]byte, error
 	defer s.end.Reset(idle)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, err := r.Fetch(ctx, o.Pass)
-	if err != nil {
-		return nil, err
-	}
-	p, err := sum.UnmarshalPass(b)
-	if err != nil {
-		return nil, err
-	}
 	rows := roaring.New()
-	if _, err := rows.ReadFrom(bytes.NewReader(o.Items)); err != nil {
+	if _, err := rows.ReadFrom(bytes.NewReader(of.Items)); err != nil {
 		return nil, fmt.Errorf("%w: items of a sum: %w", db.ErrInvalid, err)
 	}
 	ids := make(map[string]uint32, len(o.Labels))
 	for i, l := range o.Labels {
 		ids[l] = uint32(i)
 	}
-	return p.Sum(ctx, o.First, s.examples(ctx, rows, o.Modalities, ids, o.Known))
+	return p.Sum(ctx, of.First, s.examples(ctx, rows, o.Modalities, ids, o.Known))
 }
 
 // examples yields the items of a session in rows. If known is not 0, an item also needs a label with a number
@@ -267,5 +238,3 @@ func (s *session) examples(ctx context.Context, rows *roaring.Bitmap, modalities
 		}
 	}
 }
-
-func (s *Survey) Marshal() ([]byte, error) { return json.Marshal(s) }

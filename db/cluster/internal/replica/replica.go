@@ -35,7 +35,6 @@ type Config struct {
 	Options db.Options // for opening it
 	Journal *journal.Journal
 	Conn    *nats.Conn
-	Fetch   func(ctx context.Context, object string) ([]byte, error)
 	Vault   vault.Vault           // place for backups; may be none
 	Base    func() plan.Placement // plan.Plan.Placement of the shard
 	Log     *slog.Logger
@@ -184,7 +183,7 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := apply.Open(ctx, d, r.identity(), r.Fetch)
+	s, err := apply.Open(ctx, d, r.identity())
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

@@ -46,10 +46,9 @@ const (
 	suspected = time.Second            // a silent node is asked last for so long
 	lateFor   = 100 * time.Millisecond // a late node is asked last for so long
 	// until all nodes are asked again because none answered; then twice as long
-	tryFor    = time.Second
-	between   = 20 * time.Millisecond  // between two rounds if all nodes have refused, at first
-	mostWait  = 500 * time.Millisecond // the longest such pause
-	maxAnswer = 1 << 30                // bytes of an answer that comes in parts
+	tryFor   = time.Second
+	between  = 20 * time.Millisecond  // between two rounds if all nodes have refused, at first
+	mostWait = 500 * time.Millisecond // the longest such pause
 )
 
 var (
@@ -310,9 +309,9 @@ func (a *call) read(l message) (*wire.Answer, error) {
 		return nil, answer.Fault
 	case p == nil || len(p.Data) == 0:
 		return nil, fmt.Errorf("%w: a part without bytes", wire.ErrAnswer)
-	case !t.parts && p.Total > maxAnswer:
+	case !t.parts && p.Total > wire.MaxAnswer:
 		return nil, fmt.Errorf("%w: an answer of %d bytes: at most %d are possible", db.ErrInvalid, p.Total,
-			maxAnswer)
+			wire.MaxAnswer)
 	case !t.parts:
 		t.parts, t.total = true, p.Total
 	}

@@ -67,7 +67,15 @@ type Answer struct {
 	About   *About
 	Part    *Part
 	Answers []*Answer // of Several, in the order of its requests
+
+	// Of orders, see Action.
+	Data   []byte
+	Survey *Training
+	Going  bool // the order is being carried out
 }
+
+// MaxAnswer bounds the bytes of an answer that comes in parts.
+const MaxAnswer = 1 << 30
 
 // A Part is a part of an answer that is too large for a message. The client asks the same node for the rest,
 // and joins the bytes of all parts.
@@ -300,14 +308,8 @@ type Op struct {
 	// or more sequences later is refused: replicas no longer remember whether it came before.
 	Base uint64
 
-	// Object, if not empty, is the name of an object. For a Write it has the changes, if these are too large
-	// for a message; Changes is then empty. For ImportModel and ReviseSpace it has the file of the model.
-	Object string
-	Size   int64  // of the object, in bytes
-	Sum    []byte // SHA-256 of the object
-
-	Changes    []Change
-	Collection string     // of all kinds but Write
+	Changes    []Change   // of Write
+	Collection string     // of all kinds but Write and Chunk
 	Schema     *db.Schema // of CreateCollection
 	// of ImportModel, ReviseSpace, ActivateSpace and DropSpace: a number means one model on all shards
 	Space    db.Space
@@ -318,6 +320,12 @@ type Op struct {
 	// the same collection with a higher number. So if a trainer wrongly believes that it still has the lease,
 	// the later one prevails on every shard.
 	Fence uint64
+
+	File []byte // of ImportModel and ReviseSpace: the file of the model
+
+	// Of a Chunk: its number, how many the operation has, and its bytes.
+	Chunk, Chunks int
+	Data          []byte
 }
 
 // Memory is the number of sequences for which a replica remembers the IDs of operations.
@@ -330,11 +338,15 @@ const (
 	// makes Collection with Schema; does nothing if it exists with that schema
 	CreateCollection
 	DropCollection
-	ImportModel   // makes a space with the model of Object, and codes for all items
+	ImportModel   // makes a space with the model of File, and codes for all items
 	ActivateSpace // makes Space the one that searches use
 	DropSpace
-	ReviseSpace // makes the next revision of Space from the model of Object, an update of its model
+	ReviseSpace // makes the next revision of Space from the model of File, an update of its model
 	TakeOver    // refuses later operations on Collection with a lease before Fence
+
+	// Chunk is a stretch of the bytes of an operation that is too large for a message. The chunks come in any
+	// order, among other messages. The operation has the place of the message that completes it.
+	Chunk
 )
 
 // A Change is one change of an Op.
@@ -359,6 +371,48 @@ const (
 
 func (o *Op) Encode() ([]byte, error) { return encode(o) }
 
+// Control reports whether the operation goes to the subject of control operations: whether it is no write of
+// items.
+func (o *Op) Control() bool { return o.Kind != Write }
+
+const (
+	// MaxOp is how many bytes an operation has at most: a replica holds all of them in memory.
+	MaxOp = 256 << 20
+
+	// MaxChunk is how many of these a chunk has at most.
+	MaxChunk  = 448 << 10
+	maxChunks = MaxOp/MaxChunk + 1
+)
+
+// Messages returns the operation as messages of the log, each little larger than MaxChunk: one, or its
+// chunks. Anything that DecodeOp would refuse is an error.
+func (o *Op) Messages() ([][]byte, error) {
+	b, err := o.Encode()
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > MaxOp {
+		return nil, fmt.Errorf("an operation of %d bytes: at most %d are possible", len(b), MaxOp)
+	}
+	if _, err := DecodeOp(b); err != nil { // for example invalid UTF-8, which no replica would read
+		return nil, err
+	}
+	if len(b) <= MaxChunk {
+		return [][]byte{b}, nil
+	}
+	c := Op{ID: o.ID, Kind: Chunk, Base: o.Base, Chunks: (len(b) + MaxChunk - 1) / MaxChunk}
+	var all [][]byte
+	for c.Data = range slices.Chunk(b, MaxChunk) {
+		m, err := c.Encode()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+		c.Chunk++
+	}
+	return all, nil
+}
+
 // DecodeOp reads an operation, and checks that its required fields are set.
 func DecodeOp(b []byte) (*Op, error) {
 	o := new(Op)
@@ -367,49 +421,35 @@ func DecodeOp(b []byte) (*Op, error) {
 	}
 	switch o.Kind {
 	case Write:
-		if err := checkChanges(o.Changes); err != nil {
-			return nil, err
+		for _, c := range o.Changes {
+			if c.Item == nil || c.Kind < Put || c.Kind > Expect {
+				return nil, fmt.Errorf("a change of kind %d, item %v", c.Kind, c.Item != nil)
+			}
 		}
 	case CreateCollection:
 		if o.Schema == nil {
 			return nil, errors.New("a collection without a schema")
 		}
 	case ImportModel:
-		if o.Object == "" || o.Space == 0 {
-			return nil, errors.New("a model without an object, or a space without a number")
+		if len(o.File) == 0 || o.Space == 0 {
+			return nil, errors.New("a model without a file, or a space without a number")
 		}
 	case TakeOver:
 		if o.Fence == 0 {
 			return nil, errors.New("a lease without a number")
 		}
 	case ReviseSpace:
-		if o.Object == "" || o.Revision == 0 {
-			return nil, errors.New("a revision without an object, or without a number")
+		if len(o.File) == 0 || o.Revision == 0 {
+			return nil, errors.New("a revision without a file, or without a number")
+		}
+	case Chunk:
+		if o.Chunk < 0 || o.Chunk >= o.Chunks || o.Chunks > maxChunks || len(o.Data) == 0 ||
+			len(o.Data) > MaxChunk {
+			return nil, fmt.Errorf("chunk %d of %d, with %d bytes", o.Chunk, o.Chunks, len(o.Data))
 		}
 	case DropCollection, ActivateSpace, DropSpace:
 	default:
 		return nil, fmt.Errorf("an operation of kind %d, which this version has not", o.Kind)
 	}
 	return o, nil
-}
-
-// EncodeChanges returns the bytes of an object of changes, see Op.Object.
-func EncodeChanges(changes []Change) ([]byte, error) { return encode(changes) }
-
-// DecodeChanges reads an object of changes.
-func DecodeChanges(b []byte) (changes []Change, err error) {
-	if err := decode(b, &changes); err != nil {
-		return nil, err
-	}
-	return changes, checkChanges(changes)
-}
-
-// checkChanges refuses incomplete changes.
-func checkChanges(changes []Change) error {
-	for _, c := range changes {
-		if c.Item == nil || c.Kind < Put || c.Kind > Expect {
-			return fmt.Errorf("a change of kind %d, item %v", c.Kind, c.Item != nil)
-		}
-	}
-	return nil
 }

@@ -13,21 +13,21 @@ import (
 )
 
 // Large writes wait for elections, as small ones do: what is acknowledged is there, whole, and no replica
-// stands still. Elections come while the chunks of an object are on their way.
+// stands still. Elections come while chunks are on their way.
 func TestLargeWritesOutlastElections(t *testing.T) {
 	h := build(t, 3, 2, 2, 2)
 	codes := codesOf(t, h.connect())
 	var all sync.WaitGroup
 	stop := make(chan struct{})
 	all.Go(func() {
-		for {
+		for n := 0; ; n++ {
 			select {
 			case <-stop:
 				return
 			case <-time.After(300 * time.Millisecond):
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				_, _ = h.conns["admin"].RequestWithContext(ctx,
-					"$JS.API.STREAM.LEADER.STEPDOWN.OBJ_FDDHDB_test", nil)
+					fmt.Sprint("$JS.API.STREAM.LEADER.STEPDOWN.FDDHDB_test_", n%2), nil)
 				cancel()
 			}
 		}
