@@ -150,7 +150,7 @@ func (d *DB) start(kv *pebble.DB) error {
 	d.state.Stopping = ctx
 	d.background.Go(func() {
 		d.state.Load(ctx, first)
-		if !d.opts.ReadOnly {
+		if !d.opts.ReadOnly && !d.opts.NoResume {
 			d.background.Go(d.learning.Resume(ctx, first))
 		}
 		first.Release()
@@ -266,6 +266,10 @@ type Options struct {
 	// this interval if anything has been written. By default projections change only when Update is called.
 	UpdateItems    int
 	UpdateInterval time.Duration
+
+	// NoResume leaves spaces unfinished that an earlier process has begun to build, until Reindex goes on.
+	// Otherwise Open completes them in the background.
+	NoResume bool
 
 	// NoSync lets writes of items return before they are on stable storage: a crash, even of the process
 	// alone, may lose the latest ones, in reverse order, and never part of one. Close makes all durable. New

@@ -237,6 +237,9 @@ type ImportModelOptions struct {
 	// go on in the new one.
 	Space Space
 
+	// Unbuilt leaves the items without codes: the space is being built until Reindex has completed it.
+	Unbuilt bool
+
 	// Progress, unless nil, is called with the stage "encode", in items.
 	Progress event.Progress
 }
@@ -275,7 +278,7 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader,
 	ctx, op := in.DB.Signals.Begin(ctx, event.OpImportModel, in.Name)
 	defer op.Abandon()
 	space, t, err := in.ImportModel(ctx, f, learn.ImportOptions{Activate: opt.Activate,
-		Progress: op.Telling(opt.Progress), Space: uint32(opt.Space)})
+		Progress: op.Telling(opt.Progress), Space: uint32(opt.Space), Unbuilt: opt.Unbuilt})
 	e := in.Unbuilt(space)
 	if err == nil {
 		e = event.Event{Space: uint32(t.Space), Revision: t.Revision, Items: int64(t.Items),

@@ -229,6 +229,11 @@ type ReindexOptions struct {
 	// Rate, if positive, is the number of items a second that get codes, at most.
 	Rate int
 
+	// Rows, if not 0, gives only the items of rows below it codes, see Hit.Row. The space stays unfinished
+	// until a call without Rows, or with Rows beyond all items, completes it. So a program decides what comes
+	// between; see Options.NoResume.
+	Rows uint64
+
 	// Progress is called with the number of items done, and of all items, in the stage "encode", from the
 	// goroutine of Reindex.
 	Progress event.Progress
@@ -264,7 +269,7 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*report.R
 	ctx, op := in.DB.Signals.Begin(ctx, event.OpReindex, in.Name)
 	defer op.Abandon()
 	space, r, err := in.Reindex(ctx, learn.ReindexOptions{
-		Space: c.spaceOr(opt.Space), Activate: opt.Activate, Rate: opt.Rate,
+		Space: c.spaceOr(opt.Space), Activate: opt.Activate, Rate: opt.Rate, Rows: opt.Rows,
 		Progress: op.Telling(opt.Progress),
 	})
 	e := in.Unbuilt(space)

@@ -531,6 +531,63 @@ func TestImportModelNumber(t *testing.T) {
 	dbkit.CheckSound(t, d, "with spaces of all numbers")
 }
 
+// A program decides when a space gets its codes: row by row, across openings, with writes and deletions
+// between. In the end it is as if ImportModel had made them at once.
+func TestImportModelUnbuilt(t *testing.T) {
+	t.Parallel()
+	opts := &db.Options{FS: vfs.NewMem(), NoResume: true} // so that openings change nothing
+	d := dbkit.MustOpen(t, "db", opts)
+	defer func() { dbkit.MustClose(t, d) }()
+	c := need(d.CreateCollection(ctx, "pairs", dbkit.PairsSchema))(t)
+	dbkit.PutAll(t, d, c, modelItems(300, 4))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	file := exported(t, c)
+	again := func() *db.Collection {
+		t.Helper()
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", opts)
+		return need(d.Collection("pairs"))(t)
+	}
+	c = again()
+	var keys []string // by row
+	for it := range c.Items(ctx, "") {
+		keys = append(keys, it.Key)
+	}
+	report := need(c.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{Unbuilt: true}))(t)
+	stopIf(t, report.Space != 2 || report.Active || report.Items != 0, "%+v", report)
+	built := func(rows uint64) (items int) {
+		t.Helper()
+		for _, key := range keys[:rows] {
+			if it, err := c.Get(ctx, key); err == nil && it.Code != nil { // the active space has the same model
+				items++
+			}
+		}
+		for range 2 { // again it does nothing
+			r := need(c.Reindex(ctx, db.ReindexOptions{Space: 2, Rows: rows}))(t)
+			failIf(t, r.Items != items || r.Active, "%d rows, %d items: %+v", rows, items, r)
+		}
+		return items
+	}
+	built(1)
+	built(100)
+	for _, key := range keys[75:125] { // half of them have a code, and the others are the next ones
+		need(c.Delete(ctx, key))(t)
+	}
+	items := built(125)
+	c = again()
+	infos := need(c.Spaces(ctx))(t)
+	failIf(t, len(infos) != 2 || infos[1].State != "building" || infos[1].Items != items, "%+v", infos)
+	built(200)
+	r := need(c.Reindex(ctx, db.ReindexOptions{Space: 2, Rows: 1 << 40, Activate: true}))(t)
+	stopIf(t, !r.Active || r.Items != need(c.Count(ctx, ""))(t), "%+v", r)
+	other := need(c.InSpace(1, 0))(t)
+	for it := range c.Items(ctx, "") {
+		code := need(other.Get(ctx, it.Key))(t).Code
+		failIf(t, !bytes.Equal(code, it.Code), "%s: %x, not %x", it.Key, it.Code, code)
+	}
+	dbkit.CheckSound(t, d, "a space that was built in parts")
+}
+
 // followers returns a collection that has been trained, and one with the same items, in another order, that
 // has its model.
 func followers(t *testing.T, items []*db.Item) (from, to *db.Collection, opts *db.Options, d *db.DB) {

@@ -190,10 +190,11 @@ func progress(s report.SpaceState) int {
 }
 
 // ImportModel gives every shard a new space with a model written by db.Collection.ExportModel, and encodes
-// the items for it. The operation goes through the logs: each replica applies it at its position. Searches go
-// on meanwhile, in the space that is active; writes are accepted, and applied when the codes are complete.
-// With activate the new space becomes active. ImportModel returns the number of the space when every shard
-// has it.
+// the items for it. Searches go on meanwhile, in the space that is active, and so do writes, which wait some
+// tens of milliseconds for codes of other items. With activate the new space becomes active when it is complete
+// on all shards; the first space of a collection does so in any case, shard by shard. ImportModel returns the
+// number of the space. After an error the space is dropped, at the latest by the next ImportModel or Train.
+// While another model is learned or installed, it is db.ErrBusy.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool) (db.Space, error) {
 	if r == nil {
 		return 0, fmt.Errorf("%w: no model file", db.ErrInvalid)
@@ -209,31 +210,113 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool
 		return 0, fmt.Errorf("%w: no model file, or one that this program does not read: %w", db.ErrInvalid,
 			err)
 	}
-	return c.createSpace(ctx, b, activate, 0)
+	l, err := c.lease(ctx, "import of a model")
+	if err != nil {
+		return 0, err
+	}
+	defer l.end(c.client)
+	return c.createSpace(l, b, activate)
 }
 
-// createSpace has every shard make a space with the model of a file. fence is the number of the lease under
-// which the model was learned; 0: there is none.
-func (c *Collection) createSpace(ctx context.Context, file []byte, activate bool,
-	fence uint64) (db.Space, error) {
+// createSpace gives every shard a space with the model of a file, under a lease.
+func (c *Collection) createSpace(l *lease, file []byte, activate bool) (db.Space, error) {
+	ctx, cancel := installing(l.ctx)
+	defer cancel()
+	all, err := c.Spaces(ctx)
+	for _, s := range all { // what a killed trainer has left
+		if err == nil && s.State == report.SpaceBuilding {
+			err = c.drop(ctx, l, s.Space)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
 	space, err := c.number(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return space, c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Activate: activate,
-		Fence: fence})
+	err = c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Fence: l.number})
+	if err == nil {
+		err = each(ctx, c.client.Shards(), func(ctx context.Context, shard int) error {
+			return c.build(ctx, shard, wire.Op{Kind: wire.BuildSpace, Collection: c.name, Space: space,
+				Fence: l.number})
+		})
+	}
+	if err == nil && activate {
+		err = c.client.onAll(ctx, func() *wire.Op {
+			return &wire.Op{Kind: wire.ActivateSpace, Collection: c.name, Space: space, Fence: l.number}
+		}, nil)
+	}
+	if err != nil {
+		rest, cancel := c.client.within(context.WithoutCancel(ctx))
+		defer cancel()
+		_ = c.drop(rest, l, space) // otherwise the next one does it
+		return 0, err
+	}
+	return space, nil
+}
+
+// drop drops a space on the shards that have it.
+func (c *Collection) drop(ctx context.Context, l *lease, space db.Space) error {
+	return c.client.onAll(ctx, func() *wire.Op {
+		return &wire.Op{Kind: wire.DropSpace, Collection: c.name, Space: space, Fence: l.number}
+	}, func(err error) error {
+		if errors.Is(err, db.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Writes to a shard wait while it makes the codes of one operation: about buildFor.
+const (
+	buildFor  = 40 * time.Millisecond
+	leastRows = 64
+)
+
+// build has a shard make the codes of a space, some rows at a time, until it is complete.
+func (c *Collection) build(ctx context.Context, shard int, op wire.Op) error {
+	for rows := uint64(leastRows); ; {
+		op.Rows += rows
+		begin, some := time.Now(), op
+		if err := c.client.do(ctx, shard, &some); err != nil {
+			return err
+		}
+		took := time.Since(begin)
+		a, err := c.client.ask(ctx, shard, wire.Request{Verb: wire.Describe, Collection: c.name})
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(a.About.Spaces, func(s wire.Space) bool { return s.Space == op.Space })
+		if i < 0 {
+			return fmt.Errorf("%w: space %d of collection %q: it has been dropped", db.ErrNotFound, op.Space,
+				c.name)
+		}
+		if a.About.Spaces[i].State != report.SpaceBuilding {
+			return nil
+		}
+		if took < buildFor {
+			rows *= 2
+		} else {
+			rows = max(rows/2, leastRows)
+		}
+	}
 }
 
 // installFor bounds installing a model, which encodes all items, if the context has no deadline.
 const installFor = 6 * time.Hour
 
+func installing(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, installFor)
+}
+
 // install applies an operation with the file of a model on every shard.
 func (c *Collection) install(ctx context.Context, file []byte, with wire.Op) error {
-	if _, has := ctx.Deadline(); !has {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, installFor)
-		defer cancel()
-	}
+	ctx, cancel := installing(ctx)
+	defer cancel()
 	with.File, with.Collection = file, c.name
 	return c.client.onAll(ctx, func() *wire.Op { own := with; return &own }, nil)
 }

@@ -57,7 +57,7 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 	if err != nil {
 		return nil, err
 	}
-	out.Space, err = c.createSpace(l.ctx, file, opt.Activate, l.number)
+	out.Space, err = c.createSpace(l, file, opt.Activate)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ type training struct {
 	id wire.ID // of the session on each shard
 
 	schema   db.Schema
-	labels   []string // of all shards, by their ids in the training
+	labels   []string  // of all shards, by their ids in the training
 	shards   []trained // by node, so that a node sums over items that follow one another
 	labelled bool
 	n        int      // number of training items

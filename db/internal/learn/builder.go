@@ -295,10 +295,12 @@ type builder struct {
 	space    uint32         // the number of the space to build
 	workers  int            // goroutines that read, encode, and store: work.All() or work.Background()
 	rate     int            // the most items a second; 0: no limit
+	to       uint64         // only rows below it get codes, and the space is not completed; 0: all rows
 	progress event.Progress // called in the goroutine of run, in the stage "encode"; nil: none
 
 	// rows from here on have been put since it began, with codes in the space; 0: not begun
 	until      uint64
+	next       uint64    // the first row behind the last block
 	building   *building     // the turn, and the figures that waiting builders see
 	committing time.Duration // the total time of its commits so far
 }
@@ -349,7 +351,7 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 		// Since the last block a waiting builder may have replaced the rate.
 		began, rate := time.Now(), int(b.building.rate.Load())
 		rows, built, complete, err := b.step(ctx, blockSize(rate))
-		if complete || err != nil {
+		if complete || err != nil || b.to > 0 && b.next >= b.to {
 			return built, err
 		}
 		if err := pace(ctx, began, rows, rate); err != nil {
@@ -390,16 +392,24 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	if b.until < cv.NextRow {
 		total = int(cv.Live.Rank(uint32(b.until - 1)))
 	}
-	block, err := encodeRows(ctx, v, cv, sp.Space, b.workers, from, b.until, size,
+	until := b.until
+	if b.to > 0 {
+		until = min(until, b.to)
+	}
+	block, err := encodeRows(ctx, v, cv, sp.Space, b.workers, from, until, size,
 		func(n int) { b.at(before+n, max(before+n, total)) })
 	if err != nil {
 		return 0, built, false, err
 	}
 	rows = len(block.rows)
-	if rows > 0 {
+	switch {
+	case rows > 0:
 		from = block.rows[rows-1] + 1
+	case until < b.until: // no row below to is left
+		from = max(from, uint32(until))
 	}
-	last := rows == 0 // all rows have codes, as the index needs
+	b.next = uint64(from)
+	last := rows == 0 && until == b.until // all rows have codes, as the index needs
 	// If there is an active space, the new one gets its index before it is complete: it may become active
 	// then, and searches must not be slower for a while.
 	if last && cv.Space != nil && cv.Items >= indexFirstItems {

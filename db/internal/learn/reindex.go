@@ -25,6 +25,7 @@ type ReindexOptions struct {
 	Space    uint32         // the space to reindex; 0: the one being built, else the active one
 	Activate bool           // make the space the active one when it is complete
 	Rate     int            // the most items a second; 0: no limit
+	Rows     uint64         // see builder.to; 0: all
 	Progress event.Progress // called in the goroutine of the caller; nil: none
 }
 
@@ -42,7 +43,8 @@ func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *r
 	space, err := c.reindexed(ctx, opt)
 	if err == nil {
 		var built builtSpace
-		b := &builder{c: c, space: space, workers: work.Background(), rate: opt.Rate, progress: opt.Progress}
+		b := &builder{c: c, space: space, workers: work.Background(), rate: opt.Rate, to: opt.Rows,
+			progress: opt.Progress}
 		if built, err = b.run(ctx); err == nil {
 			return space, &report.Reindexing{
 				Space: report.Space(built.Space), Parent: report.Space(built.Parent),

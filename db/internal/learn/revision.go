@@ -245,6 +245,7 @@ type ImportOptions struct {
 	Activate bool
 	Progress event.Progress // in the stage "encode", in items; nil: none
 	Space    uint32         // number of the new space; 0: the next one
+	Unbuilt  bool           // gives no item a code: Reindex does
 }
 
 // ImportModel installs a space with a model from elsewhere, and gives all items their codes there. The labels
@@ -253,8 +254,8 @@ type ImportOptions struct {
 // Train.
 func (c Collection) ImportModel(ctx context.Context, f *fit.File,
 	opt ImportOptions) (space uint32, t *report.Training, err error) {
-	return c.newSpace(ctx, opt.Progress, func(_ context.Context, _ *state.View, cv *state.CollectionView) (
-		*NewSpace, *report.Training, error) {
+	return c.newSpace(ctx, opt.Progress, opt.Unbuilt, func(_ context.Context, _ *state.View,
+		cv *state.CollectionView) (*NewSpace, *report.Training, error) {
 		found, err := c.imported(cv, f, opt.Activate)
 		if err == nil {
 			found.number = opt.Space

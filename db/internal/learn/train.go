@@ -43,7 +43,7 @@ type TrainOptions struct {
 // installed, else 0, for the event.
 func (c Collection) Train(ctx context.Context,
 	opt TrainOptions) (space uint32, t *report.Training, err error) {
-	return c.newSpace(ctx, opt.Progress, func(ctx context.Context, v *state.View, cv *state.CollectionView) (
+	return c.newSpace(ctx, opt.Progress, false, func(ctx context.Context, v *state.View, cv *state.CollectionView) (
 		*NewSpace, *report.Training, error) {
 		l, err := TrainOn(ctx, v, cv, opt)
 		if err != nil {
@@ -56,7 +56,7 @@ func (c Collection) Train(ctx context.Context,
 
 // newSpace installs a space with the model that prepare brings, and gives all items their codes there. It has
 // the results of Train.
-func (c Collection) newSpace(ctx context.Context, progress event.Progress,
+func (c Collection) newSpace(ctx context.Context, progress event.Progress, unbuilt bool,
 	prepare func(ctx context.Context, v *state.View, cv *state.CollectionView) (*NewSpace, *report.Training,
 		error)) (space uint32, t *report.Training, err error) {
 	// The steps: complete an unfinished reindexing; prepare on a view and install the space, in one commit;
@@ -73,6 +73,10 @@ func (c Collection) newSpace(ctx context.Context, progress event.Progress,
 	})
 	if err != nil {
 		return 0, nil, c.dropped(ctx, err)
+	}
+	if unbuilt {
+		t.Space, t.Revision = report.Space(sp.ID), sp.Revision
+		return sp.ID, t, nil
 	}
 	start, complete := time.Now(), false
 	defer func() {

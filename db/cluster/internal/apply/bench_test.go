@@ -82,6 +82,7 @@ func benchmarkApply(b *testing.B, schema db.Schema, file []byte, item func(n int
 	add(&wire.Op{Kind: wire.CreateCollection, Collection: "items", Schema: &schema})
 	if file != nil {
 		add(&wire.Op{Kind: wire.ImportModel, Collection: "items", File: file, Space: 1})
+		add(&wire.Op{Kind: wire.BuildSpace, Collection: "items", Space: 1, Rows: 1})
 	}
 	if _, err := s.Apply(b.Context(), messages); err != nil {
 		b.Fatal(err)

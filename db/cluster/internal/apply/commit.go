@@ -133,7 +133,7 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, op *wire.Op) error {
 			return err
 		}
 		return s.DB.DropCollection(ctx, op.Collection)
-	case wire.ImportModel, wire.ReviseSpace, wire.ActivateSpace, wire.DropSpace, wire.TakeOver:
+	case wire.ImportModel, wire.BuildSpace, wire.ReviseSpace, wire.ActivateSpace, wire.DropSpace, wire.TakeOver:
 		return s.space(ctx, op)
 	}
 	return fmt.Errorf("operation of kind %d: %w", op.Kind, wire.ErrVersion)

@@ -9,17 +9,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// space applies an operation on a space. It makes several commits, and may take long: the log waits until all
-// items have their codes. So the numbers of codes, which order hits of equal distance, follow from the log,
-// and are the same on all replicas. Searches go on.
+// space applies an operation on a space. The codes of a new space come by BuildSpace, some rows at a time. So
+// writes wait for some rows at most, and the numbers of codes, which order hits of equal distance, follow from
+// the log: they are the same on all replicas.
 func (s *State) space(ctx context.Context, op *wire.Op) error {
 	c, err := s.DB.Collection(op.Collection)
 	if err != nil {
@@ -30,27 +28,30 @@ func (s *State) space(ctx context.Context, op *wire.Op) error {
 			return err
 		}
 	}
-	switch op.Kind { // a repetition changes nothing
+	switch op.Kind {
 	case wire.TakeOver:
 		return nil
 	case wire.ActivateSpace:
 		return c.Activate(ctx, op.Space)
-	case wire.ReviseSpace:
-		if err := s.doing(ctx); err != nil { // it takes many commits, and a repetition completes them
-			return err
-		}
-		_, err = c.ImportRevision(ctx, bytes.NewReader(op.File),
-			db.ImportRevisionOptions{Space: op.Space, Revision: op.Revision})
-		return err
 	}
-	// If the process ended during an earlier try, the existence of the space says how far that try came: a
-	// space number belongs to one model.
-	there, err := spaces(ctx, c)
+	states, err := spaces(ctx, c)
 	if err != nil {
 		return err
 	}
-	has := slices.Contains(there, op.Space)
-	if op.Kind == wire.DropSpace {
+	is, has := states[op.Space]
+	// Some take several commits. If the process ended between them, s.again says so, and a repetition completes
+	// them: a number belongs to one model.
+	switch op.Kind {
+	case wire.BuildSpace:
+		switch {
+		case !has:
+			return fmt.Errorf("%w: space %d of collection %q", db.ErrNotFound, op.Space, op.Collection)
+		case is != report.SpaceBuilding:
+			return nil
+		}
+		_, err := c.Reindex(ctx, db.ReindexOptions{Space: op.Space, Rows: op.Rows})
+		return err
+	case wire.DropSpace:
 		if !has && s.again == 0 {
 			return fmt.Errorf("%w: space %d of collection %q", db.ErrNotFound, op.Space, op.Collection)
 		}
@@ -59,20 +60,28 @@ func (s *State) space(ctx context.Context, op *wire.Op) error {
 		}
 		return c.DropSpace(ctx, op.Space)
 	}
-	switch {
-	case has && s.again == 0:
-		return fmt.Errorf("%w: space %d of collection %q", db.ErrExists, op.Space, op.Collection)
-	case has:
-		if err := built(ctx, c, op.Space); err != nil || !op.Activate {
-			return err
+	if has && op.Kind == wire.ImportModel {
+		if s.again > 0 {
+			return nil
 		}
-		return c.Activate(ctx, op.Space)
+		return fmt.Errorf("%w: space %d of collection %q", db.ErrExists, op.Space, op.Collection)
+	}
+	for other, is := range states {
+		if is == report.SpaceBuilding {
+			return fmt.Errorf("%w: space %d of collection %q is being built: wait for it, or drop it",
+				db.ErrConflict, other, op.Collection)
+		}
 	}
 	if err := s.doing(ctx); err != nil {
 		return err
 	}
-	_, err = c.ImportModel(ctx, bytes.NewReader(op.File), db.ImportModelOptions{Activate: op.Activate,
-		Space: op.Space})
+	if op.Kind == wire.ReviseSpace {
+		_, err = c.ImportRevision(ctx, bytes.NewReader(op.File),
+			db.ImportRevisionOptions{Space: op.Space, Revision: op.Revision})
+	} else {
+		_, err = c.ImportModel(ctx, bytes.NewReader(op.File),
+			db.ImportModelOptions{Space: op.Space, Unbuilt: true})
+	}
 	return err
 }
 
@@ -94,45 +103,14 @@ func (s *State) fence(ctx context.Context, collection string, number uint64) err
 	return b.Commit(ctx)
 }
 
-// spaces returns the numbers of the spaces of a collection.
-func spaces(ctx context.Context, c *db.Collection) (all []db.Space, err error) {
+// spaces returns the states of the spaces of a collection.
+func spaces(ctx context.Context, c *db.Collection) (map[db.Space]report.SpaceState, error) {
 	infos, err := c.Spaces(ctx)
+	all := map[db.Space]report.SpaceState{}
 	for _, i := range infos {
-		all = append(all, i.Space)
+		all[i.Space] = i.State
 	}
 	return all, err
-}
-
-// ErrStalled says that the codes of a space make no progress. Reopening the database continues with them.
-var ErrStalled = errors.New("the codes of a space do not come")
-
-// stalled is how long a space that is being built may make no progress.
-const stalled = time.Minute
-
-// built waits until a space is complete. Opening the database has resumed building it.
-func built(ctx context.Context, c *db.Collection, space db.Space) error {
-	last, since := -1, time.Now()
-	for {
-		infos, err := c.Spaces(ctx)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(infos, func(i report.SpaceInfo) bool { return i.Space == space })
-		if i < 0 || infos[i].State != report.SpaceBuilding {
-			return nil
-		}
-		if infos[i].Built != last {
-			last, since = infos[i].Built, time.Now()
-		}
-		if time.Since(since) > stalled {
-			return fmt.Errorf("space %d of collection %q: %w", space, c.Name(), ErrStalled)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 // Digest returns a SHA-256 of everything that an export of the database contains: schemas, labels with their

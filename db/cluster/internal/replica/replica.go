@@ -103,7 +103,7 @@ func (r *Replica) run(ctx context.Context) {
 		}
 		r.trouble.Store(&err)
 		r.Log.Warn("the log is not applied", "error", err, "again_in", pause)
-		if errors.Is(err, db.ErrFailed) || errors.Is(err, apply.ErrStalled) { // only reopening mends that
+		if errors.Is(err, db.ErrFailed) { // only reopening mends that
 			if err := r.close(); err != nil {
 				r.Log.Warn("closing the database", "error", err)
 			}
@@ -178,7 +178,8 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 		return nil, err
 	}
 	opts := r.Options
-	opts.NoSync = true // the log is durable: data lost here comes from there again
+	opts.NoSync = true   // the log is durable: data lost here comes from there again
+	opts.NoResume = true // the log says when codes are made
 	d, err := db.Open(r.Dir, &opts)
 	if err != nil {
 		return nil, err

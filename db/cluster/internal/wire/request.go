@@ -311,10 +311,10 @@ type Op struct {
 	Changes    []Change   // of Write
 	Collection string     // of all kinds but Write and Chunk
 	Schema     *db.Schema // of CreateCollection
-	// of ImportModel, ReviseSpace, ActivateSpace and DropSpace: a number means one model on all shards
+	// of ImportModel, BuildSpace, ReviseSpace, ActivateSpace and DropSpace: a number means one model on all shards
 	Space    db.Space
 	Revision uint32 // of ReviseSpace: a number means the same projections on all shards
-	Activate bool   // of ImportModel: activate the space when it is complete
+	Rows     uint64 // of BuildSpace: only items of rows below it get codes
 
 	// Fence, if not 0, is the number of the lease for the operation. The operation is refused after one of
 	// the same collection with a higher number. So if a trainer wrongly believes that it still has the lease,
@@ -338,11 +338,14 @@ const (
 	// makes Collection with Schema; does nothing if it exists with that schema
 	CreateCollection
 	DropCollection
-	ImportModel   // makes a space with the model of File, and codes for all items
+	ImportModel   // makes a space with the model of File, in which no item has a code
 	ActivateSpace // makes Space the one that searches use
 	DropSpace
 	ReviseSpace // makes the next revision of Space from the model of File, an update of its model
 	TakeOver    // refuses later operations on Collection with a lease before Fence
+
+	// BuildSpace gives items codes in Space. When all have one, the space is complete
+	BuildSpace
 
 	// Chunk is a stretch of the bytes of an operation that is too large for a message. The chunks come in any
 	// order, among other messages. The operation has the place of the message that completes it.
@@ -447,7 +450,7 @@ func DecodeOp(b []byte) (*Op, error) {
 			len(o.Data) > MaxChunk {
 			return nil, fmt.Errorf("chunk %d of %d, with %d bytes", o.Chunk, o.Chunks, len(o.Data))
 		}
-	case DropCollection, ActivateSpace, DropSpace:
+	case DropCollection, BuildSpace, ActivateSpace, DropSpace:
 	default:
 		return nil, fmt.Errorf("an operation of kind %d, which this version has not", o.Kind)
 	}
