@@ -270,7 +270,7 @@ func (c *Collection) drop(ctx context.Context, l *lease, space db.Space) error {
 
 // Writes to a shard wait while it makes the codes of one operation: about buildFor.
 const (
-	buildFor  = 40 * time.Millisecond
+	buildFor  = 20 * time.Millisecond
 	leastRows = 64
 )
 
