@@ -40,7 +40,7 @@ type Backup struct {
 func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err error) {
 	o.Keep = cmp.Or(o.Keep, 10_000)
 	for shard := range c.Shards() {
-		b, berr := c.backup(ctx, shard, wire.Order{Trim: o.Trim, Keep: o.Keep})
+		b, berr := c.backup(ctx, shard, wire.Order{Trim: o.Trim, Keep: o.Keep}, c.plan.Nodes(shard))
 		if berr != nil {
 			err = errors.Join(err, fmt.Errorf("shard %d: %w", shard, berr))
 			continue
@@ -53,11 +53,11 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err
 	return all, err
 }
 
-// backup has one node of a shard make a backup.
-func (c *Client) backup(ctx context.Context, shard int, o wire.Order) (Backup, error) {
+// backup has one of some nodes make a backup of a shard.
+func (c *Client) backup(ctx context.Context, shard int, o wire.Order, nodes []string) (Backup, error) {
 	o.Do, o.Shard = wire.Backup, shard
 	var errs []error // of all nodes: any of them may be transient
-	for _, node := range c.plan.Nodes(shard) {
+	for _, node := range nodes {
 		a, err := c.order(ctx, node, o)
 		var b vault.Entry
 		if err == nil {

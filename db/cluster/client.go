@@ -241,7 +241,7 @@ const waitFor = 1000
 // ask asks a replica of a shard.
 func (c *Client) ask(ctx context.Context, shard int, q wire.Request) (*wire.Answer, error) {
 	a, err := c.router.Ask(ctx, c.prepare(shard, &q))
-	c.learn(shard, &q, a)
+	c.learn(shard, a)
 	return a, err
 }
 
@@ -252,8 +252,8 @@ func (c *Client) prepare(shard int, q *wire.Request) *wire.Request {
 }
 
 // learn notes how far the answering replica has applied its log.
-func (c *Client) learn(shard int, q *wire.Request, a *wire.Answer) {
-	if a != nil && q.Verb != wire.Digest {
+func (c *Client) learn(shard int, a *wire.Answer) {
+	if a != nil {
 		c.saw(shard, a.Applied)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -170,7 +169,6 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 		s.t.Error(err)
 		return
 	}
-	var digests [siteShards]map[string][]string // nodes by digest
 	for _, n := range all {
 		for _, r := range n.Shards {
 			router, err := route.New(s.admin, names.Cluster("test"), only(n.Node), nil)
@@ -187,11 +185,6 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 				}
 				return a
 			}
-			if digests[r.Shard] == nil {
-				digests[r.Shard] = map[string][]string{}
-			}
-			digest := fmt.Sprintf("%x", ask(wire.Request{Verb: wire.Digest}).Digest)
-			digests[r.Shard][digest] = append(digests[r.Shard][digest], n.Node)
 			items := map[string]string{}
 			if found := ask(wire.Request{Verb: wire.Search,
 				Query: wire.QueryOf(db.Query{Code: []byte{0, 0}, K: 1000,
@@ -220,10 +213,15 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 			}
 		}
 	}
-	for shard, d := range digests {
-		if len(d) != 1 {
-			s.t.Errorf("shard %d: digests and the nodes that have them: %v", shard,
-				slices.Collect(maps.Values(d)))
+	c, err := cluster.Connect(ctx, s.admin, "test", cluster.ClientOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close()
+	for shard := range c.Shards() {
+		found, err := c.Compare(ctx, shard)
+		if err != nil || len(found.Differences) > 0 || len(found.Left) > 0 {
+			s.t.Errorf("shard %d: %+v, %v", shard, found, err)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestNodeInTheProgram(t *testing.T) {
 		}
 	}
 	h.open("n2")
-	eventually(t, "n2 takes over", func() bool { return far.Move(t.Context(), 1, "n0", "n2") == nil })
+	eventually(t, "n2 takes over", func() bool { return far.Move(t.Context(), 1, "n0", "n2", nil) == nil })
 	h.inStep(2, 350)
 	before = nc.Stats().OutMsgs
 	compare("with a shard that has moved")

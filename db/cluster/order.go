@@ -95,6 +95,8 @@ func (n *Node) carryOut(o *wire.Order) (a *wire.Answer, err error) {
 		a.Data, err = r.Model(ctx, o.Collection, o.Space, o.From)
 	case wire.End:
 		r.EndSession(o.Session)
+	case wire.Rebuild:
+		return a, r.Rebuild()
 	default:
 		return nil, fmt.Errorf("%w: order %d: the node is of another version", db.ErrInvalid, o.Do)
 	}

@@ -146,7 +146,7 @@ func TestPermissions(t *testing.T) {
 				_, err := pairs.Train(ctx, db.TrainOptions{})
 				return err
 			},
-			"moves a shard": func(ctx context.Context) error { return c.Move(ctx, 0, "a", "b") },
+			"moves a shard": func(ctx context.Context) error { return c.Move(ctx, 0, "a", "b", nil) },
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			if f(ctx) == nil {

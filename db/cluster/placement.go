@@ -36,8 +36,8 @@ func (c *Client) Placement() []Placement {
 
 // Move moves a replica of a shard from one node to another. The new node joins by a backup or by the log, and
 // serves only when it has caught up; then the old node leaves. Requests are answered all the time. If the
-// context ends early, both nodes have the shard: call Move again.
-func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
+// context ends early, both nodes have the shard: call Move again. waits, unless nil, hears why Move waits.
+func (c *Client) Move(ctx context.Context, shard int, from, to string, waits func(why string)) error {
 	if shard < 0 || shard >= c.Shards() {
 		return fmt.Errorf("%w: shard %d: there are shards 0 to %d", db.ErrInvalid, shard, c.Shards()-1)
 	}
@@ -59,7 +59,7 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.caughtUp(ctx, shard, to); err != nil {
+	if err := c.caughtUp(ctx, shard, to, waits); err != nil {
 		return fmt.Errorf("shard %d on node %s: %w", shard, to, err)
 	}
 	return c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
@@ -71,12 +71,12 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
 }
 
 // caughtUp waits until a node has applied all messages that the log of a shard has now.
-func (c *Client) caughtUp(ctx context.Context, shard int, node string) error {
+func (c *Client) caughtUp(ctx context.Context, shard int, node string, waits func(why string)) error {
 	info, err := c.logs[shard].Info(ctx)
 	if err != nil {
 		return err
 	}
-	problem := "it does not answer"
+	problem, told := "it does not answer", time.Now()
 	for {
 		n, err := c.status(ctx, node)
 		if err != nil {
@@ -90,6 +90,10 @@ func (c *Client) caughtUp(ctx context.Context, shard int, node string) error {
 				return nil
 			}
 			problem = cmp.Or(s.Problem, fmt.Sprintf("it is at %d of %d", s.Applied, info.Last))
+		}
+		if waits != nil && time.Since(told) > 5*time.Second {
+			told = time.Now()
+			waits(fmt.Sprintf("shard %d on node %s: %s", shard, node, problem))
 		}
 		select {
 		case <-ctx.Done():
@@ -115,8 +119,8 @@ func (c *Client) status(ctx context.Context, node string) (NodeStatus, error) {
 }
 
 // Drain moves all shards of a node to other nodes, those with the fewest shards first, so that you can shut
-// the node down.
-func (c *Client) Drain(ctx context.Context, node string) error {
+// the node down. waits, unless nil, hears why Drain waits.
+func (c *Client) Drain(ctx context.Context, node string, waits func(why string)) error {
 	all, err := c.Nodes(ctx)
 	if err != nil {
 		return err
@@ -142,7 +146,7 @@ func (c *Client) Drain(ctx context.Context, node string) error {
 			return fmt.Errorf("%w: no node can take shard %d: those that answer have it already",
 				db.ErrInvalid, shard)
 		}
-		if err := c.Move(ctx, shard, node, to); err != nil {
+		if err := c.Move(ctx, shard, node, to, waits); err != nil {
 			return err
 		}
 	}

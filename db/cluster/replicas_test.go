@@ -112,7 +112,7 @@ func TestReplicasComeAndGo(t *testing.T) {
 		_, err := c.Collection("codes").Search(ctx, cluster.Query{Query: db.Query{Code: []byte{1, 1}}})
 		return err
 	}, func() {
-		if err := c.Drain(t.Context(), "n1"); err != nil {
+		if err := c.Drain(t.Context(), "n1", nil); err != nil {
 			t.Error(err)
 		}
 		putSome(t, c, 700, 800)
@@ -124,7 +124,7 @@ func TestReplicasComeAndGo(t *testing.T) {
 	}
 	eventually(t, "n1 has nothing any more", func() bool { return len(h.nodes["n1"].Status().Shards) == 0 })
 	h.inStep(2, 800)
-	if err := c.Move(t.Context(), 0, "n1", "n2"); !errors.Is(err, db.ErrNotFound) {
+	if err := c.Move(t.Context(), 0, "n1", "n2", nil); !errors.Is(err, db.ErrNotFound) {
 		t.Error(err)
 	}
 	if n := count(t, c); n != 800 {

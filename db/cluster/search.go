@@ -154,7 +154,7 @@ func (c *Collection) scatter(ctx context.Context, partial bool, skip func(shard 
 	}
 	answers, errs := c.client.router.AskAll(ctx, requests)
 	for shard, a := range answers {
-		c.client.learn(shard, requests[shard], a)
+		c.client.learn(shard, a)
 	}
 	for shard, err := range errs {
 		var silent *ShardError

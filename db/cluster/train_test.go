@@ -395,7 +395,7 @@ func (h *house) reviseOne(c *cluster.Collection, shard int, items []*db.Item) {
 	if err != nil || len(messages) != 1 {
 		h.t.Fatal(len(messages), err)
 	}
-	if _, _, err = log.Append(h.t.Context(), op.ID.String(), true, messages[0], ""); err != nil {
+	if _, _, err = log.Append(h.t.Context(), op.ID.String(), journal.Control, messages[0], ""); err != nil {
 		h.t.Fatal(err)
 	}
 	eventually(h.t, "the shard has the revision", func() bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
@@ -84,7 +85,7 @@ func (c *Client) once(ctx context.Context, shard int, op *wire.Op) error {
 	if last > 0 {
 		id = fmt.Sprint(id, "-", last)
 	}
-	seq, tries, err := c.logs[shard].Append(ctx, id, op.Control(), messages[last], c.heard.subject)
+	seq, tries, err := c.logs[shard].Append(ctx, id, kindOf(op), messages[last], c.heard.subject)
 	if err != nil && tries > 0 {
 		return &UnknownError{op.ID, shard, err}
 	}
@@ -107,6 +108,16 @@ func (c *Client) once(ctx context.Context, shard int, op *wire.Op) error {
 	return o.Err()
 }
 
+func kindOf(op *wire.Op) journal.Kind {
+	switch op.Kind {
+	case wire.Write:
+		return journal.Writes
+	case wire.Skip:
+		return journal.Skips
+	}
+	return journal.Control
+}
+
 // chunks appends all chunks of an operation but the last, which completes it. After an error it is not applied.
 func (c *Client) chunks(ctx context.Context, shard int, op *wire.Op, chunks [][]byte) error {
 	select {
@@ -116,7 +127,7 @@ func (c *Client) chunks(ctx context.Context, shard int, op *wire.Op, chunks [][]
 	}
 	defer func() { <-c.large }()
 	for n, b := range chunks {
-		_, _, err := c.logs[shard].Append(ctx, fmt.Sprint(op.ID, "-", n), op.Control(), b, "")
+		_, _, err := c.logs[shard].Append(ctx, fmt.Sprint(op.ID, "-", n), kindOf(op), b, "")
 		if err != nil {
 			return fmt.Errorf("chunk %d of %d of a write: %w", n, len(chunks)+1, err)
 		}

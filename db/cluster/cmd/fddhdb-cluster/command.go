@@ -126,7 +126,8 @@ func rootCommand(e *env) *cobra.Command {
 		deleteCommand(e),
 		searchCommand(e), countCommand(e), facetsCommand(e), labelsCommand(e),
 		trainCommand(e), updateCommand(e), spacesCommand(e), activateCommand(e), dropSpaceCommand(e),
-		backupCommand(e), moveCommand(e), drainCommand(e),
+		backupCommand(e), moveCommand(e), drainCommand(e), compareCommand(e), rebuildCommand(e),
+		skipCommand(e),
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	return root

@@ -276,7 +276,7 @@ func drainCommand(e *env) *cobra.Command {
 				bar := e.Progress()
 				defer bar.End()
 				bar.Report("moving shards", 0, 0)
-				err := c.Drain(ctx, args[0])
+				err := c.Drain(ctx, args[0], e.waits)
 				bar.End()
 				if err != nil {
 					if left := has(); len(left) < len(before) {
@@ -340,7 +340,7 @@ func moveCommand(e *env) *cobra.Command {
 				bar := e.Progress()
 				defer bar.End()
 				bar.Report("catching up", 0, 0)
-				err := c.Move(ctx, shard, from, to)
+				err := c.Move(ctx, shard, from, to, e.waits)
 				bar.End()
 				if err != nil {
 					return failed(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/shard"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -322,6 +323,20 @@ func (s *stage) care(t *testing.T) {
 	if got := object[clusterStatus](s, "status"); got.Shards[0].Log.First < got.Shards[0].Log.Last {
 		t.Errorf("the log was not trimmed: %+v", got.Shards[0].Log)
 	}
+	if out := s.ok("compare", "1"); !strings.HasPrefix(out, "shard 1: equal on ") {
+		t.Error(out)
+	}
+	if got := objects[cluster.Comparison](s, "compare"); len(got) != 4 || len(got[2].Nodes) != 3 ||
+		len(got[2].Differences) > 0 {
+		t.Errorf("%+v", got)
+	}
+	if out := s.ok("rebuild", "2", "--node", "b"); out != "made shard 2 on node b again\n" {
+		t.Error(out)
+	}
+	s.fails(1, []string{"rebuild", "2", "--node", "x"}, "not found: shard 2 on node x")
+	s.fails(2, []string{"rebuild", "2"}, "--node")
+	s.fails(2, []string{"compare", "7"}, "there are 0 to 3")
+	s.fails(1, []string{"skip", "0"}, "has no problem")
 	s.fails(1, []string{"drain", "a"}, "no node can take shard 0")
 	s.fails(1, []string{"move", "0", "--from", "a", "--to", "d"}, "no such node answers")
 	s.node("d") // begins with a backup

@@ -227,9 +227,7 @@ func backupCommand(e *env) *cobra.Command {
 			messages: a node that was away for no longer than these goes on with the log,
 			and any other begins with the backup. A log that has no more than these stays as
 			it is, even a full one: give a smaller --keep then. Without --trim logs grow
-			until they are full. It also deletes large writes and models from the object
-			store that no log names any more, when they are three hours old and a backup two
-			hours before has found them so, too.`),
+			until they are full.`),
 		Example: usage.Example(`
 			fddhdb-cluster backup --trim
 			fddhdb-cluster backup --trim --keep 100000`),

@@ -1,7 +1,6 @@
 package apply_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -58,7 +57,7 @@ func (l *shardLog) append(o *wire.Op, want error) {
 		if err != nil {
 			panic(err)
 		}
-		m.Data, m.Control = b, o.Control()
+		m.Data, m.Control = b, o.Kind != wire.Write
 	}
 	l.all = append(l.all, m)
 }
@@ -293,11 +292,11 @@ func (p *replica) apply(next func() int, between func()) map[uint64]*wire.Outcom
 	}
 }
 
-func (p *replica) digest() []byte {
+func (p *replica) digest() string {
 	p.t.Helper()
-	b, at, err := p.state.Digest(p.t.Context())
-	if err != nil || at != p.state.Position() {
-		p.t.Fatal(at, err)
+	b, err := p.state.Digest(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
 	}
 	return b
 }
@@ -375,13 +374,13 @@ func TestReplicasAreEqual(t *testing.T) {
 			if p.state.Position() != one.state.Position() {
 				t.Fatalf("position %+v and %+v", p.state.Position(), one.state.Position())
 			}
-			if !bytes.Equal(p.digest(), want) {
+			if p.digest() != want {
 				t.Fatal("the replicas differ")
 			}
 			p.check(seen)
 			p.crash(r)
 			p.apply(func() int { return 100 }, func() {})
-			if !bytes.Equal(p.digest(), want) {
+			if p.digest() != want {
 				t.Fatal("after a crash the replicas differ")
 			}
 			_ = p.db.Close()

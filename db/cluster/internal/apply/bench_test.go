@@ -77,7 +77,7 @@ func benchmarkApply(b *testing.B, schema db.Schema, file []byte, item func(n int
 			b.Fatal(err)
 		}
 		messages = append(messages, apply.Message{Seq: uint64(len(messages) + 1), Data: data,
-			Control: o.Control()})
+			Control: o.Kind != wire.Write})
 	}
 	add(&wire.Op{Kind: wire.CreateCollection, Collection: "items", Schema: &schema})
 	if file != nil {

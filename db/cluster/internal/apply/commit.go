@@ -133,6 +133,10 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, op *wire.Op) error {
 			return err
 		}
 		return s.DB.DropCollection(ctx, op.Collection)
+	case wire.Skip: // SkipAll has read it
+		return nil
+	case wire.Compare:
+		return s.compare(ctx, op.ID)
 	case wire.ImportModel, wire.BuildSpace, wire.ReviseSpace, wire.ActivateSpace, wire.DropSpace, wire.TakeOver:
 		return s.space(ctx, op)
 	}

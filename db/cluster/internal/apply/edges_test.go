@@ -41,7 +41,7 @@ func message(t *testing.T, seq uint64, o *wire.Op) apply.Message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return apply.Message{Seq: seq, Data: b, Control: o.Control()}
+	return apply.Message{Seq: seq, Data: b, Control: o.Kind != wire.Write}
 }
 
 func must(t *testing.T, s *apply.State, messages ...apply.Message) []apply.Applied {

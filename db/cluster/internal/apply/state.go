@@ -32,6 +32,9 @@ type State struct {
 	moved    chan struct{} // closed when position changes
 	again    uint32        // not 0: the next message may be applied in part, see doing
 	unread   atomic.Uint64 // messages that were no operations
+	skips    map[uint64]bool
+
+	comparisons comparisons
 }
 
 // A Message is a message of the log.
@@ -196,6 +199,20 @@ func (s *State) Outcome(id wire.ID) *wire.Outcome {
 // the log can have written them. They change nothing.
 func (s *State) Unread() uint64 { return s.unread.Load() }
 
+// SkipAll makes Apply pass over messages that stop every replica: those that Skips among other messages name.
+// The caller reads these before the messages, wherever they are in the log.
+func (s *State) SkipAll(others []Message) {
+	s.skips = map[uint64]bool{}
+	for _, m := range others {
+		op, err := wire.DecodeOp(m.Data)
+		if err == nil && op.Kind == wire.Skip && op.Of < m.Seq {
+			s.skips[op.Of] = true
+		}
+	}
+}
+
+var errSkipped = errors.New("an operator wants it to be passed over")
+
 // A GapError says that messages are missing between the position and the next one: the log has been trimmed,
 // and the replica must start from a backup.
 type GapError struct{ After, Next uint64 }
@@ -248,6 +265,9 @@ func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, e
 			return all, err
 		}
 		op, err := wire.DecodeOp(m.Data)
+		if s.skips[m.Seq] {
+			err = errSkipped
+		}
 		if errors.Is(err, wire.ErrVersion) {
 			return all, errors.Join(flush(), fmt.Errorf("message %d: %w", m.Seq, err))
 		}

@@ -40,20 +40,28 @@ type Config struct {
 	FirstSeq uint64
 }
 
+// A Kind of messages has a subject of its own, so that permissions can tell them apart.
+type Kind int
+
+const (
+	Writes  Kind = iota // of items
+	Control             // all other operations
+	Skips               // name messages that replicas pass over
+)
+
 // A Journal is the log of one shard. Its methods may be called from any goroutine.
 type Journal struct {
-	js      jetstream.JetStream
-	nc      *nats.Conn
-	stream  string
-	log     string
-	control string
-	all     string // pattern of both
-	tick    string // pattern of the announcements, which all becomes
-	ticks   string
-	name    string                           // for errors
-	handle  atomic.Pointer[jetstream.Stream] // spares At a request; nil: Info has not been called
-	told    atomic.Uint64                    // the last sequence reported by a tick or Info
-	wake    chan struct{}                    // makes Follow read at once
+	js       jetstream.JetStream
+	nc       *nats.Conn
+	stream   string
+	subjects [3]string // by Kind
+	all      string    // pattern of these
+	tick     string    // pattern of the announcements, which all becomes
+	ticks    string
+	name     string                           // for errors
+	handle   atomic.Pointer[jetstream.Stream] // spares At a request; nil: Info has not been called
+	told     atomic.Uint64                    // the last sequence reported by a tick or Info
+	wake     chan struct{}                    // makes Follow read at once
 }
 
 // Wake makes Follow read at once, for somebody who knows of a message.
@@ -69,8 +77,8 @@ func (j *Journal) Told() uint64 { return j.told.Load() }
 
 // New returns the log of a shard. Create must have made it.
 func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
-	return &Journal{js: js, nc: js.Conn(), stream: cluster.Stream(shard), log: cluster.Log(shard),
-		control: cluster.Control(shard), all: cluster.All(shard), tick: cluster.Ticks("*", shard), ticks: cluster.Ticks("{{wildcard(1)}}", shard), name: fmt.Sprintf("log of shard %d", shard), wake: make(chan struct{}, 1)}
+	subjects := [...]string{cluster.Log(shard), cluster.Control(shard), cluster.Skips(shard)}
+	return &Journal{subjects: subjects, js: js, nc: js.Conn(), stream: cluster.Stream(shard), all: cluster.All(shard), tick: cluster.Ticks("*", shard), ticks: cluster.Ticks("{{wildcard(1)}}", shard), name: fmt.Sprintf("log of shard %d", shard), wake: make(chan struct{}, 1)}
 }
 
 // Create makes the log. An existing empty log is left from an interrupted creation: Create makes it again. An
@@ -102,7 +110,7 @@ func (j *Journal) Create(ctx context.Context, c Config) error {
 
 func (j *Journal) create(ctx context.Context, c Config) (jetstream.Stream, error) {
 	s, err := j.js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: j.stream, Subjects: []string{j.log, j.control}, Replicas: c.Replicas, Storage: jetstream.FileStorage,
+		Name: j.stream, Subjects: j.subjects[:], Replicas: c.Replicas, Storage: jetstream.FileStorage,
 		MaxBytes: c.MaxBytes, Discard: jetstream.DiscardNew, Duplicates: duplicates, FirstSeq: c.FirstSeq,
 		AllowDirect: true, DenyDelete: true,
 		// with it servers of 2.15.2 wrote to a compressed block as to any other, and lost the log
@@ -145,12 +153,9 @@ const (
 // Append appends the message with that ID, and returns its sequence once it is durable. It retries until the
 // context ends, because a log has no leader for some seconds after the loss of a server. tries counts the
 // tries that may have reached the log: with an error, 0 means that the message is not in the log.
-func (j *Journal) Append(ctx context.Context, id string, control bool, data []byte,
+func (j *Journal) Append(ctx context.Context, id string, kind Kind, data []byte,
 	reply string) (seq uint64, tries int, err error) {
-	m := &nats.Msg{Subject: j.log, Data: data, Header: nats.Header{}}
-	if control {
-		m.Subject = j.control
-	}
+	m := &nats.Msg{Subject: j.subjects[kind], Data: data, Header: nats.Header{}}
 	if reply != "" {
 		m.Header.Set(ReplyHeader, reply)
 	}
@@ -389,12 +394,21 @@ func (j *Journal) All(ctx context.Context, f func([]Read) error) error {
 	return nil
 }
 
+// Skips returns all messages on the subject of skips.
+func (j *Journal) Skips(ctx context.Context) (some []Read, err error) {
+	some, err = j.read(ctx, 1, jetstreamext.GetBatchSubject(j.subjects[Skips]))
+	if errors.Is(err, jetstreamext.ErrNoMessages) {
+		return nil, nil
+	}
+	return some, j.in(err)
+}
+
 // read returns some of the messages from a sequence on that a server has.
-func (j *Journal) read(ctx context.Context, from uint64) (some []Read, err error) {
+func (j *Journal) read(ctx context.Context, from uint64, of ...jetstreamext.GetBatchOpt) (some []Read, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readFor)
 	defer cancel()
-	all, err := jetstreamext.GetBatch(ctx, j.js, j.stream, readMost, jetstreamext.GetBatchSeq(from),
-		jetstreamext.GetBatchMaxBytes(readBytes))
+	of = append(of, jetstreamext.GetBatchSeq(from), jetstreamext.GetBatchMaxBytes(readBytes))
+	all, err := jetstreamext.GetBatch(ctx, j.js, j.stream, readMost, of...)
 	if err != nil {
 		return nil, err
 	}
@@ -402,7 +416,7 @@ func (j *Journal) read(ctx context.Context, from uint64) (some []Read, err error
 		if err != nil {
 			return some, err
 		}
-		some = append(some, Read{Message: apply.Message{Seq: m.Sequence, Data: m.Data, Control: m.Subject == j.control},
+		some = append(some, Read{Message: apply.Message{Seq: m.Sequence, Data: m.Data, Control: m.Subject != j.subjects[Writes]},
 			Reply: m.Header.Get(ReplyHeader)})
 	}
 	return some, nil

@@ -32,11 +32,16 @@ func (c Cluster) Log(shard int) string { return fmt.Sprintf("fddhdb.%s.log.%d", 
 
 func (c Cluster) Control(shard int) string { return fmt.Sprintf("fddhdb.%s.control.%d", c, shard) }
 
-// Ticks are the subjects on which the server announces new messages in the log of a shard. of is * for all of
-// them, or the kind of messages: what stands before the shard in Log or Control.
-func (c Cluster) Ticks(of string, shard int) string { return fmt.Sprintf("fddhdb.%s.tick.%s.%d", c, of, shard) }
+// Skips is the subject of the messages, in the same log, that name messages to pass over.
+func (c Cluster) Skips(shard int) string { return fmt.Sprintf("fddhdb.%s.skip.%d", c, shard) }
 
-// All is a pattern of Log and Control.
+// Ticks are the subjects on which the server announces new messages in the log of a shard. of is * for all of
+// them, or the kind of messages: what stands before the shard in Log, Control or Skips.
+func (c Cluster) Ticks(of string, shard int) string {
+	return fmt.Sprintf("fddhdb.%s.tick.%s.%d", c, of, shard)
+}
+
+// All is a pattern of Log, Control and Skips.
 func (c Cluster) All(shard int) string { return fmt.Sprintf("fddhdb.%s.*.%d", c, shard) }
 
 // Read is the subject on which a node answers requests.

@@ -33,13 +33,11 @@ func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
 		return a
 	}
 	err := answer(ctx, s, q, a)
-	if q.Verb != wire.Digest { // Digest sets it itself
-		// Only now, so that the sequence covers everything in the answer: the client asks other replicas for
-		// at least this sequence, and never gets an older state.
-		shown, serr := s.Shown()
-		a.Applied, err = shown, cmp.Or(err, serr)
-	}
-	a.Fault = wire.FaultOf(err)
+	// Only now, so that the sequence covers everything in the answer: the client asks other replicas for at
+	// least this sequence, and never gets an older state.
+	shown, serr := s.Shown()
+	a.Applied = shown
+	a.Fault = wire.FaultOf(cmp.Or(err, serr))
 	return a
 }
 
@@ -67,8 +65,10 @@ func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer
 		a.Outcome = s.Outcome(q.ID)
 		return nil
 	case wire.Digest:
-		digest, at, err := s.Digest(ctx)
-		a.Digest, a.Applied = digest, at.Seq
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(q.Wait)*time.Millisecond)
+		defer cancel()
+		var err error
+		a.Digests, err = s.Digests(ctx, q.ID)
 		return err
 	case wire.Collections:
 		names, err := s.DB.Collections()

@@ -46,6 +46,8 @@ type Replica struct {
 	stop context.CancelFunc
 	done chan struct{}
 
+	stopped atomic.Pointer[context.CancelCauseFunc] // ends following the log
+
 	state atomic.Pointer[apply.State] // nil: the database is not open. A closed one returns errors
 	// the replica answers once it has applied this sequence: the end of the log when it began to follow
 	reached atomic.Uint64
@@ -101,6 +103,9 @@ func (r *Replica) run(ctx context.Context) {
 		if time.Since(begin) > time.Minute {
 			pause = leastPause
 		}
+		if errors.Is(err, errRebuild) {
+			err = errors.Join(err, r.aside(err))
+		}
 		r.trouble.Store(&err)
 		r.Log.Warn("the log is not applied", "error", err, "again_in", pause)
 		if errors.Is(err, db.ErrFailed) { // only reopening mends that
@@ -148,8 +153,18 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 	}
 	r.follows.Store(true)
 	r.trouble.Store(nil)
+	skips, err := r.Journal.Skips(ctx)
+	if err != nil {
+		return err
+	}
+	others := make([]apply.Message, len(skips))
+	for i, m := range skips {
+		others[i] = m.Message
+	}
+	s.SkipAll(others)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	r.stopped.Store(&stop)
 	go r.look(ctx, s, stop)
 	return r.Journal.Follow(ctx, at.Seq+1, func(some []journal.Read) error {
 		messages := make([]apply.Message, len(some))
@@ -191,6 +206,21 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 	r.state.Store(s)
 	r.Log.Info("replica opened", "position", s.Position().Seq)
 	return s, nil
+}
+
+var errRebuild = errors.New("fddhdb: an operator wants the replica to be made again")
+
+// Rebuild moves the database aside, and makes it again of the newest backup and the log, in the background.
+func (r *Replica) Rebuild() error {
+	stop := r.stopped.Load()
+	if stop == nil {
+		return errNotOpen
+	}
+	r.follows.Store(false)
+	why := error(errRebuild)
+	r.trouble.Store(&why)
+	(*stop)(errRebuild)
+	return nil
 }
 
 // A DivergedError says that the log differs from the one that the replica has applied: its servers have lost

@@ -32,6 +32,7 @@ const (
 	Model                      // Answer.Data is the file of the model of Space
 	End                        // ends a session
 	Status                     // Answer.Data is a NodeStatus as JSON; Answer.Going is about the order ID
+	Rebuild                    // makes the replica of Shard again, of the newest backup and the log
 	Upload                     // stores Data, the bytes from Offset on of an order too large for a message
 	Uploaded                   // carries out the order ID, which has been uploaded
 )

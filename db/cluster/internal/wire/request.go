@@ -31,7 +31,7 @@ type Request struct {
 	Facets     *db.FacetQuery
 	Where      string
 	Args       []any
-	ID         ID  // of OutcomeOf and Rest
+	ID         ID  // of OutcomeOf, Digest and Rest
 	Offset     int // of Rest: number of bytes received so far
 	Requests   []*Request
 }
@@ -46,7 +46,7 @@ const (
 	Facets                      // Facets
 	Labels                      // labels in use
 	OutcomeOf                   // the outcome of the operation ID
-	Digest                      // a hash of everything the replica has, and its sequence
+	Digest                      // the digests that the Compare ID has taken
 	Collections                 // the names of all collections
 	Describe                    // the schema and the spaces of Collection
 	Rest                        // the next part of an answer that was too large for a message, see Part
@@ -56,14 +56,14 @@ const (
 type Answer struct {
 	_       struct{} `cbor:",toarray"`
 	Fault   *Fault
-	Applied uint64 // the answer shows no later sequence of the log; of Digest: the sequence of the digest
+	Applied uint64 // the answer shows no later sequence of the log
 	Item    *Item
 	Result  *Result
 	N       int
 	Facets  *db.Facets
 	Names   []string
 	Outcome *Outcome
-	Digest  []byte
+	Digests []PartDigest
 	About   *About
 	Part    *Part
 	Answers []*Answer // of Several, in the order of its requests
@@ -84,6 +84,13 @@ type Part struct {
 	ID    ID
 	Total int // bytes of the answer
 	Data  []byte
+}
+
+// A PartDigest is a hash of a part of what a replica has.
+type PartDigest struct {
+	_    struct{} `cbor:",toarray"`
+	Part string   // collection and kind of record, for people
+	Sum  []byte
 }
 
 // An About describes a collection on a replica.
@@ -321,6 +328,8 @@ type Op struct {
 	// the later one prevails on every shard.
 	Fence uint64
 
+	Of uint64 // of Skip: a sequence
+
 	File []byte // of ImportModel and ReviseSpace: the file of the model
 
 	// Of a Chunk: its number, how many the operation has, and its bytes.
@@ -346,6 +355,9 @@ const (
 
 	// BuildSpace gives items codes in Space. When all have one, the space is complete
 	BuildSpace
+
+	Skip    // says that replicas pass over message Of, which comes before it
+	Compare // takes a digest of everything that the replica has at this message
 
 	// Chunk is a stretch of the bytes of an operation that is too large for a message. The chunks come in any
 	// order, among other messages. The operation has the place of the message that completes it.
@@ -373,10 +385,6 @@ const (
 )
 
 func (o *Op) Encode() ([]byte, error) { return encode(o) }
-
-// Control reports whether the operation goes to the subject of control operations: whether it is no write of
-// items.
-func (o *Op) Control() bool { return o.Kind != Write }
 
 const (
 	// MaxOp is how many bytes an operation has at most: a replica holds all of them in memory.
@@ -450,7 +458,7 @@ func DecodeOp(b []byte) (*Op, error) {
 			len(o.Data) > MaxChunk {
 			return nil, fmt.Errorf("chunk %d of %d, with %d bytes", o.Chunk, o.Chunks, len(o.Data))
 		}
-	case DropCollection, BuildSpace, ActivateSpace, DropSpace:
+	case DropCollection, BuildSpace, ActivateSpace, DropSpace, Skip, Compare:
 	default:
 		return nil, fmt.Errorf("an operation of kind %d, which this version has not", o.Kind)
 	}

@@ -1,0 +1,17 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+)
+
+// Digest is a digest of all that the database has now.
+func (s *State) Digest(ctx context.Context) (string, error) {
+	snap, err := s.DB.Snapshot()
+	if err != nil {
+		return "", err
+	}
+	defer snap.Close()
+	all, err := digests(ctx, s.DB, snap)
+	return fmt.Sprintf("%x", all), err
+}
