@@ -3,10 +3,12 @@
 package cluster_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,6 +59,7 @@ type session struct {
 	t       *testing.T
 	number  int
 	steady  bool // it has patience with every call, and never stops to ask
+	slow    int  // by how much it is slower than in a short run, so that the order of writes can be found
 	client  *cluster.Client
 	codes   *cluster.Collection
 	history *checker.History
@@ -68,13 +71,53 @@ type session struct {
 	held map[string]*db.Item // what it has read last, by key
 }
 
-// faultItem returns the item with a value; the code follows from the value.
+// faultCodes returns the collection that clients write, which any of them may make.
+func faultCodes(t testing.TB, c *cluster.Client) *cluster.Collection {
+	t.Helper()
+	codes, err := c.CreateCollection(t.Context(), "codes",
+		db.Schema{Bits: 16, Fields: []db.Field{{Name: "value", Type: db.String}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return codes
+}
+
+// faultItem returns the item with a value. Its code and its payload follow from the value, and so does the
+// length of the payload, which the value may end with.
 func faultItem(key, value string) *db.Item {
 	h := uint16(0)
 	for _, c := range []byte(value) {
 		h = h*31 + uint16(c)
 	}
-	return &db.Item{Key: key, Code: []byte{byte(h), byte(h >> 8)}, Payload: []byte(value)}
+	n := len(value)
+	if _, size, ok := strings.Cut(value, "x"); ok {
+		n, _ = strconv.Atoi(size)
+	}
+	payload := bytes.Repeat([]byte(value), n/len(value)+1)[:n]
+	return &db.Item{Key: key, Code: []byte{byte(h), byte(h >> 8)}, Payload: payload,
+		Fields: map[string]any{"value": value}}
+}
+
+// valueOf returns the value of an item; nil has none.
+func valueOf(it *db.Item) string {
+	if it == nil {
+		return ""
+	}
+	value, _ := it.Fields["value"].(string)
+	return value
+}
+
+// sizes draws what a value ends with: a few payloads take several messages, and the largest has 8 MiB.
+func sizes(r *rand.Rand) string {
+	switch k := r.IntN(400); {
+	case k < 1:
+		return fmt.Sprint("x", r.IntN(8<<20))
+	case k < 12:
+		return fmt.Sprint("x", 400_000+r.IntN(1<<20))
+	case k < 40:
+		return fmt.Sprint("x", 1+r.IntN(100_000))
+	}
+	return ""
 }
 
 // begin begins an operation. impatient ones end soon.
@@ -156,10 +199,8 @@ func kindOfError(err error) string {
 
 // write makes a write to a key, and sometimes asks later what it has come to.
 func (s *session) write(ctx context.Context, r *rand.Rand, kind checker.Kind, key string, old *db.Item) {
-	o := checker.Op{Kind: kind, Key: key, Value: fmt.Sprintf("s%d-%d", s.number, s.writes.Add(1))}
-	if old != nil {
-		o.Old = string(old.Payload)
-	}
+	o := checker.Op{Kind: kind, Key: key, Value: fmt.Sprintf("s%d-%d", s.number, s.writes.Add(1)) + sizes(r),
+		Old: valueOf(old)}
 	call, cancel := s.begin(ctx, r, &o)
 	defer cancel()
 	var err error
@@ -191,11 +232,10 @@ func (s *session) ask(ctx context.Context, r *rand.Rand, o *checker.Op, unknown 
 	}
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	o.Asked = s.history.Now()
 	applied, refused, err := s.client.Outcome(call, unknown)
 	switch {
 	case err != nil:
-		o.Asked = 0
+		return
 	case applied:
 		o.Later = checker.OK
 	case refused != nil:
@@ -203,6 +243,7 @@ func (s *session) ask(ctx context.Context, r *rand.Rand, o *checker.Op, unknown 
 	default:
 		o.Later = checker.Unknown
 	}
+	o.End = s.history.Now()
 }
 
 // get reads a key, and holds what it has read.
@@ -217,10 +258,11 @@ func (s *session) get(ctx context.Context, r *rand.Rand, key string) {
 	s.end(&o, err)
 	if err == nil {
 		if it != nil {
-			o.Read = string(it.Payload)
-			if want := faultItem(key, o.Read); string(it.Code) != string(want.Code) || it.Key != key {
-				s.t.Errorf("%v: key %q, code %x, and it was written with code %x", &o, it.Key, it.Code,
-					want.Code)
+			o.Read = valueOf(it)
+			if want := faultItem(key, o.Read); string(it.Code) != string(want.Code) || it.Key != key ||
+				!bytes.Equal(it.Payload, want.Payload) {
+				s.t.Errorf("%v: key %q, code %x, payload of %d bytes: it was written with code %x, payload of %d bytes",
+					&o, it.Key, it.Code, len(it.Payload), want.Code, len(want.Payload))
 			}
 		}
 		s.mu.Lock()
@@ -237,20 +279,20 @@ func (s *session) holds(key string) *db.Item {
 }
 
 // search finds all items.
-func (s *session) search(ctx context.Context, r *rand.Rand) {
-	o := checker.Op{Kind: checker.Search, Items: map[string]string{}}
+func (s *session) search(ctx context.Context, r *rand.Rand, kind checker.Kind) {
+	o := checker.Op{Kind: kind, Items: map[string]string{}}
 	call, cancel := s.begin(ctx, r, &o)
 	defer cancel()
 	res, err := s.codes.Search(call,
 		cluster.Query{Query: db.Query{Code: []byte{byte(r.Uint32()), byte(r.Uint32())}, K: 1000,
-			Include: db.IncludePayload}})
+			Include: db.IncludeFields}})
 	s.end(&o, err)
 	if err == nil {
 		for _, h := range res.Hits {
 			if _, twice := o.Items[h.Key]; twice {
 				s.t.Errorf("session %d: a search finds %q twice", s.number, h.Key)
 			}
-			o.Items[h.Key] = string(h.Item.Payload)
+			o.Items[h.Key] = valueOf(h.Item)
 		}
 	}
 	s.history.Add(o)
@@ -285,11 +327,11 @@ func (s *session) work(ctx context.Context, r *rand.Rand, keys []string) {
 		case k < 90:
 			s.get(ctx, r, key)
 		case k < 97:
-			s.search(ctx, r)
+			s.search(ctx, r, checker.Search)
 		default:
 			s.count(ctx, r)
 		}
-		pause(ctx, time.Duration(r.IntN(12))*time.Millisecond)
+		pause(ctx, time.Duration(r.IntN(12)*s.slow)*time.Millisecond)
 	}
 }
 

@@ -4,22 +4,17 @@ package cluster_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"reflect"
+	"math/rand/v2"
+	"path/filepath"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/checker"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/route"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // settleFor is how long replicas may take until they are equal when everything is mended.
@@ -31,21 +26,16 @@ func (s *site) finish(history *checker.History, faults []checker.Fault, sessions
 	ctx, cancel := context.WithTimeout(context.Background(), 3*settleFor)
 	defer cancel()
 	settled := s.settle(ctx)
-	var logs [][]apply.Message
-	for shard := range siteShards {
-		log, err := s.readLog(ctx, shard)
-		if err != nil {
-			t.Fatalf("log of shard %d: %v", shard, err)
-		}
-		logs = append(logs, log)
+	if settled {
+		last := &session{t: t, number: len(sessions), steady: true, client: s.connect("end"), history: history,
+			late: sessions[0].late, held: map[string]*db.Item{}}
+		last.codes = last.client.Collection("codes")
+		last.search(ctx, rand.New(rand.NewPCG(1, 1)), checker.Final)
+		s.compare(ctx, last.client)
 	}
 	ops := history.Ops()
-	found := checker.Check(ops, logs, shardOfKey)
-	for i, v := range found.Violations {
-		if i == 20 {
-			t.Errorf("and %d more", len(found.Violations)-i)
-			break
-		}
+	found := checker.Check(ops, siteShards, shardOfKey, 3*time.Minute, filepath.Join(s.dir, "order-"))
+	for _, v := range found {
 		t.Error(v)
 	}
 	for i, o := range checker.Unexplained(ops, faults, elections) {
@@ -62,10 +52,7 @@ func (s *site) finish(history *checker.History, faults []checker.Fault, sessions
 			t.Errorf("an odd error: %s", text)
 		}
 	}
-	if settled {
-		s.compare(ctx, logs, found.Final)
-	}
-	s.report(ops, faults, found, sessions)
+	s.report(ops, faults, sessions)
 }
 
 // settle waits until all replicas are where their logs end, all of them without trouble and with the same
@@ -130,94 +117,8 @@ func (s *site) journal(shard int) (*journal.Journal, error) {
 	return journal.New(js, "test", shard), nil
 }
 
-// readLog reads a log to its end.
-func (s *site) readLog(ctx context.Context, shard int) (all []apply.Message, err error) {
-	log, err := s.journal(shard)
-	if err != nil {
-		return nil, err
-	}
-	info, err := log.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	end := errors.New("the end")
-	err = log.Follow(ctx, 1, func(some []journal.Read) error {
-		for _, m := range some {
-			all = append(all, m.Message)
-		}
-		if all[len(all)-1].Seq >= info.Last {
-			return end
-		}
-		return nil
-	})
-	if errors.Is(err, end) {
-		err = nil
-	}
-	return all, err
-}
-
-// only is a route to one node.
-type only string
-
-func (n only) Nodes(int) []string { return []string{string(n)} }
-func (n only) Refresh()           {}
-
-// compare compares each replica with the others and with what its log leaves.
-func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[string]string) {
-	all, err := cluster.Nodes(ctx, s.admin, "test", time.Second)
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	for _, n := range all {
-		for _, r := range n.Shards {
-			router, err := route.New(s.admin, names.Cluster("test"), only(n.Node), nil)
-			if err != nil {
-				s.t.Error(err)
-				return
-			}
-			ask := func(q wire.Request) *wire.Answer {
-				q.Shard, q.From, q.Wait, q.Collection = r.Shard, uint64(len(logs[r.Shard])), 5000, "codes"
-				a, err := router.Ask(ctx, &q)
-				if err != nil {
-					s.t.Errorf("node %s, shard %d: %v", n.Node, r.Shard, err)
-					return &wire.Answer{}
-				}
-				return a
-			}
-			items := map[string]string{}
-			if found := ask(wire.Request{Verb: wire.Search,
-				Query: wire.QueryOf(db.Query{Code: []byte{0, 0}, K: 1000,
-					Include: db.IncludePayload})}).Result; found != nil {
-				for _, h := range found.Hits {
-					items[h.Key] = string(h.Item.Payload)
-				}
-			}
-			if want := final[r.Shard]; !maps.Equal(items, want) {
-				s.t.Errorf("node %s, shard %d: it has %v, and the log leaves %v", n.Node, r.Shard, items,
-					want)
-			}
-			got := map[string]string{}
-			for key := range final[r.Shard] {
-				if it := ask(wire.Request{Verb: wire.Get, Key: key}).Item; it != nil {
-					got[key] = string(it.Payload)
-				}
-			}
-			if !reflect.DeepEqual(got, final[r.Shard]) {
-				s.t.Errorf("node %s, shard %d: by key it has %v, and the log leaves %v", n.Node, r.Shard, got,
-					final[r.Shard])
-			}
-			if count := ask(wire.Request{Verb: wire.Count}).N; count != len(final[r.Shard]) {
-				s.t.Errorf("node %s, shard %d: it counts %d items, and the log leaves %d", n.Node, r.Shard,
-					count, len(final[r.Shard]))
-			}
-		}
-	}
-	c, err := cluster.Connect(ctx, s.admin, "test", cluster.ClientOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer c.Close()
+// compare compares the replicas of each shard.
+func (s *site) compare(ctx context.Context, c *cluster.Client) {
 	for shard := range c.Shards() {
 		found, err := c.Compare(ctx, shard)
 		if err != nil || len(found.Differences) > 0 || len(found.Left) > 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // report logs what a run has measured. Nothing of it fails a test.
-func (s *site) report(ops []checker.Op, faults []checker.Fault, found *checker.Finding, sessions []*session) {
+func (s *site) report(ops []checker.Op, faults []checker.Fault, sessions []*session) {
 	results, kinds := map[string]int{}, map[string]int{}
 	shown := 0
 	for i := range ops {
@@ -33,14 +33,7 @@ func (s *site) report(ops []checker.Op, faults []checker.Fault, found *checker.F
 			kinds[o.Kind.String()+" "+o.Result.String()+": "+o.Cause+hurry]++
 		}
 	}
-	lost := 0
-	for _, v := range found.Violations {
-		if v.Rule == checker.Lost {
-			lost++
-		}
-	}
-	s.t.Logf("%d operations in %d faults: %d writes in the logs, %d reads compared; lost %d, wrong %d",
-		len(ops), len(faults), found.Writes, found.Reads, lost, len(found.Violations)-lost)
+	s.t.Logf("%d operations in %d faults", len(ops), len(faults))
 	for _, what := range slices.Sorted(maps.Keys(results)) {
 		s.t.Logf("  %-18s %6d", what, results[what])
 	}

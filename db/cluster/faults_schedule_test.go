@@ -4,6 +4,7 @@ package cluster_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -102,6 +103,22 @@ var breakages = []breakage{
 		i := someServer(s, r)
 		return s.servers.Name(i), func() error { return s.servers.Kill(i) },
 			func() error { return s.servers.Restart(i) }
+	}},
+	{"end server in good order", ofServers, 4, false, func(s *site, r *rand.Rand) (string, func() error,
+		func() error) {
+		i := someServer(s, r)
+		return s.servers.Name(i), func() error { return s.servers.End(i) },
+			func() error { return s.servers.Restart(i) }
+	}},
+	{"step down", ofServers, 4, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
+		shard := r.IntN(siteShards)
+		return fmt.Sprint("leader of shard ", shard), func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			_, _ = s.admin.RequestWithContext(ctx, // it may have none, or a server that does not answer
+				fmt.Sprint("$JS.API.STREAM.LEADER.STEPDOWN.FDDHDB_test_", shard), nil)
+			return nil
+		}, always()
 	}},
 	{"pause server", ofServers, 3, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
 		i := someServer(s, r)

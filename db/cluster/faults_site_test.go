@@ -79,7 +79,7 @@ func newSite(t *testing.T) *site {
 	for range 20 {
 		err = cluster.Create(t.Context(), s.admin, "test", cluster.CreateOptions{
 			Shards: siteShards, Replicas: siteReplicas, Nodes: names, Servers: siteServers,
-			LogBytes: 256 << 20,
+			LogBytes: 192 << 20,
 		})
 		if err == nil || errors.Is(err, db.ErrExists) {
 			return s
@@ -135,7 +135,7 @@ func (s *site) through(of string, server int, do func(*netproxy.Proxy)) {
 }
 
 // smallBytes is the size of a small disk, enough for what is on it as long as nobody fills it.
-const smallBytes = 256 << 20
+const smallBytes = 1 << 30
 
 // serverDisk is where the last server stores its logs, and nodeDisk where the last node has its shards.
 func (s *site) serverDisk() string {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/checker"
 	"github.com/fddhdb/fddhdb/db/shard"
 )
@@ -66,10 +67,11 @@ func runFaults(t *testing.T, seed uint64, total time.Duration) {
 	history := checker.NewHistory()
 	late := &atomic.Int64{}
 	var sessions []*session
+	slow := 1 + int(total/time.Minute)
 	for i, name := range append([]string{"p0"}, clientNames...) {
-		one := &session{t: t, number: i, steady: i == 0, client: s.connect(name), history: history,
+		one := &session{t: t, number: i, steady: i == 0, slow: slow, client: s.connect(name), history: history,
 			late: late, held: map[string]*db.Item{}}
-		one.codes = codesOf(t, one.client)
+		one.codes = faultCodes(t, one.client)
 		sessions = append(sessions, one)
 	}
 	plan := s.schedule(rand.New(rand.NewPCG(seed, 1)), total)
@@ -89,9 +91,18 @@ func runFaults(t *testing.T, seed uint64, total time.Duration) {
 		working.Go(func() { // reads of the key that changes most often, one upon the other
 			for r := random(uint64(3000 + i)); ctx.Err() == nil; {
 				hot.get(ctx, r, keyOf("probe", 0))
+				pause(ctx, time.Duration(5*(slow-1))*time.Millisecond)
 			}
 		})
 	}
+	working.Go(func() { // an operator makes room
+		for ctx.Err() == nil {
+			pause(ctx, 5*time.Second)
+			call, cancel := context.WithTimeout(ctx, time.Minute)
+			_, _ = sessions[0].client.Backup(call, cluster.BackupOptions{Trim: true, Keep: 50})
+			cancel()
+		}
+	})
 	faults := s.breakAll(history, plan, total)
 	pause(ctx, 2*time.Second) // a last look at what is mended
 	stop()
@@ -107,13 +118,13 @@ func probe(ctx context.Context, working *sync.WaitGroup, one *session, random fu
 			r, key := random(uint64(1000+i)), keyOf("probe", i)
 			for ctx.Err() == nil {
 				one.write(ctx, r, checker.Put, key, nil)
-				pause(ctx, 10*time.Millisecond)
+				pause(ctx, time.Duration(10*one.slow)*time.Millisecond)
 			}
 		})
 	}
 	working.Go(func() {
-		for r := random(2000); ctx.Err() == nil; pause(ctx, 15*time.Millisecond) {
-			one.search(ctx, r)
+		for r := random(2000); ctx.Err() == nil; pause(ctx, time.Duration(15*one.slow)*time.Millisecond) {
+			one.search(ctx, r, checker.Search)
 		}
 	})
 }

@@ -6,6 +6,7 @@ replace github.com/fddhdb/fddhdb => ../..
 
 require (
 	github.com/RoaringBitmap/roaring/v2 v2.30.0
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/fddhdb/fddhdb v0.0.0

@@ -1,31 +1,120 @@
 package checker
 
 import (
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"testing"
 	"time"
-
-	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A history that keeps all rules has no violation, and the model ends where the world does.
-func TestGoodHistories(t *testing.T) {
-	for seed := range uint64(60) {
-		w := newWorld(seed)
-		for range 300 {
-			w.step()
+const shards = 2
+
+// shardOf puts keys that begin with a into shard 0.
+func shardOf(key string) int {
+	if key[0] == 'a' {
+		return 0
+	}
+	return 1
+}
+
+// good returns a history of a cluster that keeps all rules: its shards have a state after each write, and
+// sessions see any that is not older than what they have seen.
+func good(r *rand.Rand, n int) (ops []Op) {
+	states := [shards][]map[string]string{{{}}, {{}}}
+	seen, held := map[int]*[shards]int{}, map[string]string{}
+	now := time.Duration(0)
+	tick := func() time.Duration { now += time.Second; return now }
+	for i := range n {
+		o := Op{Session: r.IntN(4), Key: fmt.Sprintf("%c%d", 'a'+rune(r.IntN(2)), r.IntN(3)), Begin: tick()}
+		if seen[o.Session] == nil {
+			seen[o.Session] = &[shards]int{}
 		}
-		f := w.check()
-		for _, v := range f.Violations {
-			t.Errorf("seed %d: %v", seed, v)
-		}
-		for s := range shards {
-			if want := w.states[s][len(w.logs[s])]; !maps.Equal(f.Final[s], want) {
-				t.Fatalf("seed %d: shard %d ends as %v, want %v", seed, s, f.Final[s], want)
+		seen, s := seen[o.Session], shardOf(o.Key)
+		switch k := r.IntN(9); {
+		case k < 5:
+			o.Kind, o.Value, o.Result = []Kind{Put, PutIf, Delete}[r.IntN(3)], fmt.Sprint("v", i), OK
+			if o.Kind == PutIf && r.IntN(3) > 0 {
+				o.Old = held[o.Key]
+			}
+			o.Tag = o.Key[:1] + "-tag"
+			now := states[s][len(states[s])-1]
+			switch how := r.IntN(10); {
+			case how == 0:
+				o.Result = Failed
+			case how == 1:
+				o.Result = Unknown // and it has not happened
+			case o.Kind == PutIf && now[o.Key] != o.Old:
+				o.Result = Refused
+				seen[s] = len(states[s]) - 1
+			default:
+				next := maps.Clone(now)
+				if next[o.Key] = o.Value; o.Kind == Delete {
+					delete(next, o.Key)
+					next[o.Tag] = o.Value
+				}
+				states[s] = append(states[s], next)
+				if how == 2 {
+					o.Result = Unknown // and it has happened
+				} else {
+					seen[s] = len(states[s]) - 1
+				}
+			}
+		case k < 8:
+			o.Kind, o.Result = Get, OK
+			seen[s] += r.IntN(len(states[s]) - seen[s])
+			o.Read = states[s][seen[s]][o.Key]
+			held[o.Key] = o.Read
+		default:
+			o.Kind, o.Result, o.Key, o.Items = Search, OK, "", map[string]string{}
+			for s := range shards {
+				seen[s] += r.IntN(len(states[s]) - seen[s])
+				maps.Copy(o.Items, states[s][seen[s]])
 			}
 		}
-		if f.Reads == 0 || f.Writes == 0 {
-			t.Fatal(f)
+		o.End = tick()
+		ops = append(ops, o)
+	}
+	final := Op{Kind: Final, Result: OK, Session: 9, Begin: tick(), Items: map[string]string{}}
+	for s := range shards {
+		maps.Copy(final.Items, states[s][len(states[s])-1])
+	}
+	final.End = tick()
+	return append(ops, final)
+}
+
+func TestGoodHistories(t *testing.T) {
+	for seed := range uint64(60) {
+		if found := Check(good(rand.New(rand.NewPCG(seed, 1)), 300), shards, shardOf, time.Minute, ""); len(found) > 0 {
+			t.Errorf("seed %d: %v", seed, found)
+		}
+	}
+}
+
+// A write that is lost, or a read of something else, is found.
+func TestDamage(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		ops := good(r, 40)
+		final := ops[len(ops)-1].Items
+		var writes []int // that the end shows
+		for i := range ops {
+			if o := &ops[i]; o.Kind.Writes() && (final[o.Key] == o.Value || final[o.Tag] == o.Value) {
+				writes = append(writes, i)
+			}
+		}
+		o := &ops[writes[r.IntN(len(writes))]]
+		if seed%2 == 0 {
+			for _, key := range []string{o.Key, o.Tag} {
+				if final[key] == o.Value {
+					final[key] = "v-of-nobody"
+				}
+			}
+		} else {
+			o.Result = Failed
+		}
+		if len(Check(ops, shards, shardOf, time.Minute, "")) == 0 {
+			t.Errorf("seed %d: %v is damaged, and nothing is found", seed, o)
 		}
 	}
 }
@@ -38,10 +127,9 @@ func get(session int, key, read string) Op {
 	return Op{Session: session, Kind: Get, Key: key, Read: read, Result: OK}
 }
 
-// Each history breaks one rule.
 func TestViolations(t *testing.T) {
 	result := func(o Op, r Result) Op { o.Result = r; return o }
-	later := func(o Op, r Result, asked time.Duration) Op { o.Later, o.Asked = r, asked; return o }
+	later := func(o Op, r Result) Op { o.Result, o.Later = Unknown, r; return o }
 	between := func(o Op, begin, end time.Duration) Op {
 		o.Begin, o.End = begin*time.Second, end*time.Second
 		return o
@@ -52,170 +140,57 @@ func TestViolations(t *testing.T) {
 	search := func(session int, items map[string]string) Op {
 		return Op{Session: session, Kind: Search, Items: items, Result: OK}
 	}
+	final := func(items map[string]string) Op { return Op{Session: 8, Kind: Final, Items: items, Result: OK} }
 	del := Op{Session: 1, Kind: Delete, Key: "a1", Tag: "a-tag", Value: "v2", Result: OK}
 	for _, test := range []struct {
 		name string
-		want Rule // empty: none is broken
-		make func(w *world)
+		good bool
+		ops  []Op
 	}{
-		{"a write that is acknowledged and not in the log", Lost,
-			func(w *world) { w.script(put(1, "a1", "v1")) }},
-		{"two IDs", Twice, func(w *world) { w.script(put(1, "a1", "v1")); w.log("v1", "v1") }},
-		{"one ID twice", "", func(w *world) {
-			w.script(put(1, "a1", "v1"))
-			m := opOf(&w.ops[0])
-			w.append(&w.ops[0], m)
-			w.append(&w.ops[0], m)
-		}},
-		{"failed, and in the log", Happened,
-			func(w *world) { w.script(result(put(1, "a1", "v1"), Failed)); w.log("v1") }},
-		{"unknown, and in the log", "",
-			func(w *world) { w.script(result(put(1, "a1", "v1"), Unknown)); w.log("v1") }},
-		{"unknown, and not in the log", "", func(w *world) { w.script(result(put(1, "a1", "v1"), Unknown)) }},
-		{"a condition that does not hold, and ok", Refusal, func(w *world) {
-			w.script(put(1, "a1", "v1"), putIf("a1", "v2", "v0", OK))
-			w.log("v1", "v2")
-		}},
-		{"a condition that holds, and refused", Refusal, func(w *world) {
-			w.script(put(1, "a1", "v1"), putIf("a1", "v2", "v1", Refused))
-			w.log("v1", "v2")
-		}},
-		{"refused, and not in the log", Refusal,
-			func(w *world) { w.script(putIf("a1", "v2", "v1", Refused)) }},
-		{"two that take one key", Refusal, func(w *world) {
-			w.script(putIf("a1", "v1", "", OK), putIf("a1", "v2", "", OK))
-			w.log("v1", "v2")
-		}},
-		{"told as applied, and not in the log", Told,
-			func(w *world) { w.script(later(result(put(1, "a1", "v1"), Unknown), OK, 2)) }},
-		{"told as not there, and in the log", Told, func(w *world) {
-			w.script(between(later(result(put(1, "a1", "v1"), Unknown), Unknown, 10*time.Second), 1, 12),
-				between(put(2, "a2", "v2"), 3, 4))
-			w.log("v1", "v2")
-		}},
-		{"told as not there, and comes later", "", func(w *world) {
-			w.script(between(later(result(put(1, "a1", "v1"), Unknown), Unknown, 10*time.Second), 1, 12),
-				between(put(2, "a2", "v2"), 3, 4))
-			w.log("v2", "v1")
-		}},
-		{"one after the other, and the other way round in the log", Order, func(w *world) {
-			w.script(put(1, "a1", "v1"), put(2, "a1", "v2"))
-			w.log("v2", "v1")
-		}},
-		{"at a time, in any order", "", func(w *world) {
-			w.script(between(put(1, "a1", "v1"), 1, 4), between(put(2, "a1", "v2"), 2, 3))
-			w.log("v2", "v1")
-		}},
-		{"unknown, before what was acknowledged before it", Order, func(w *world) {
-			w.script(put(1, "a1", "v1"), result(put(2, "a2", "v2"), Unknown))
-			w.log("v2", "v1")
-		}},
-		{"not its own write", Stale,
-			func(w *world) { w.script(put(1, "a1", "v1"), get(1, "a1", "")); w.log("v1") }},
-		{"not the write of another", "",
-			func(w *world) { w.script(put(1, "a1", "v1"), get(2, "a1", "")); w.log("v1") }},
-		{"back to an older value", Stale, func(w *world) {
-			w.script(put(1, "a1", "v1"), put(1, "a1", "v2"), get(2, "a1", "v2"), get(2, "a1", "v1"))
-			w.log("v1", "v2")
-		}},
-		{"back, by way of another key of the shard", Stale, func(w *world) {
-			w.script(put(1, "a1", "v1"), put(1, "a2", "v2"), get(2, "a2", "v2"), get(2, "a1", ""))
-			w.log("v1", "v2")
-		}},
-		{"two reads at a time, of different age", "", func(w *world) {
-			w.script(between(put(1, "a1", "v1"), 1, 2), between(get(2, "a1", "v1"), 3, 5),
-				between(get(2, "a1", ""), 4, 6))
-			w.log("v1")
-		}},
-		{"of another shard", "", func(w *world) {
-			w.script(put(1, "a1", "v1"), get(2, "a1", "v1"), get(2, "b1", ""))
-			w.log("v1")
-		}},
-		{"a value before it is written", Early, func(w *world) {
-			w.script(get(2, "a1", "v1"), put(1, "a1", "v1"))
-			w.log("v1")
-		}},
-		{"a value that was refused", Torn, func(w *world) {
-			w.script(put(1, "a1", "v1"), putIf("a1", "v2", "v0", Refused), get(2, "a1", "v2"))
-			w.log("v1", "v2")
-		}},
-		{"half of a batch", Torn, func(w *world) {
-			w.script(put(1, "a1", "v1"), del, search(2, map[string]string{"a1": "v1", "a-tag": "v2"}))
-			w.log("v1", "v2")
-		}},
-		{"a whole batch", "", func(w *world) {
-			w.script(put(1, "a1", "v1"), del, search(2, map[string]string{"a-tag": "v2"}))
-			w.log("v1", "v2")
-		}},
-		{"a search without its own write", Stale, func(w *world) {
-			w.script(put(1, "a1", "v1"), search(1, nil))
-			w.log("v1")
-		}},
-		{"values that were never there at a time", Torn, func(w *world) {
-			w.script(put(1, "a1", "v1"), put(1, "a2", "v2"), put(1, "a1", "v3"), put(1, "a2", "v4"),
-				search(2, map[string]string{"a1": "v1", "a2": "v4"}))
-			w.log("v1", "v2", "v3", "v4")
-		}},
-		{"a count of more than there are", Torn, func(w *world) {
-			w.script(put(1, "a1", "v1"), Op{Session: 2, Kind: Count, N: 2, Result: OK})
-			w.log("v1")
-		}},
-		{"a count of less than it has written", Torn, func(w *world) {
-			w.script(put(1, "a1", "v1"), Op{Session: 1, Kind: Count, N: 0, Result: OK})
-			w.log("v1")
-		}},
-		{"a message of nobody", Foreign, func(w *world) {
-			o := put(1, "a1", "v1")
-			w.append(&o, opOf(&o))
-		}},
+		{"a lost write", false, []Op{put(1, "a1", "v1"), final(nil)}},
+		{"unknown, and there", true, []Op{result(put(1, "a1", "v1"), Unknown), get(2, "a1", "v1")}},
+		{"unknown, and not there", true, []Op{result(put(1, "a1", "v1"), Unknown), final(nil)}},
+		{"unknown, and gone again", false, []Op{result(put(1, "a1", "v1"), Unknown), get(2, "a1", "v1"), final(nil)}},
+		{"failed, and there", false, []Op{result(put(1, "a1", "v1"), Failed), get(2, "a1", "v1")}},
+		{"told as applied, and not there", false, []Op{later(put(1, "a1", "v1"), OK), put(2, "a2", "v2"),
+			later(putIf("a1", "v3", "", OK), OK), final(map[string]string{"a1": "v3", "a2": "v2"})}},
+		{"a condition that does not hold, and ok", false, []Op{put(1, "a1", "v1"), putIf("a1", "v2", "v0", OK)}},
+		{"a condition that holds, and refused", false, []Op{put(1, "a1", "v1"), putIf("a1", "v2", "v1", Refused)}},
+		{"two that take one key", false, []Op{putIf("a1", "v1", "", OK), putIf("a1", "v2", "", OK)}},
+		{"the other way round", false, []Op{put(1, "a1", "v1"), put(2, "a1", "v2"), final(map[string]string{"a1": "v1"})}},
+		{"at a time, in any order", true, []Op{between(put(1, "a1", "v1"), 1, 4), between(put(2, "a1", "v2"), 2, 3),
+			between(final(map[string]string{"a1": "v1"}), 5, 6)}},
+		{"applied again later", false, []Op{put(1, "a1", "v1"), put(1, "a1", "v2"), get(2, "a1", "v2"),
+			final(map[string]string{"a1": "v1"})}},
+		{"not its own write", false, []Op{put(1, "a1", "v1"), get(1, "a1", "")}},
+		{"not the write of another", true, []Op{put(1, "a1", "v1"), get(2, "a1", "")}},
+		{"back to an older value", false, []Op{put(1, "a1", "v1"), put(1, "a1", "v2"), get(2, "a1", "v2"),
+			get(2, "a1", "v1")}},
+		{"back, by way of another key of the shard", false, []Op{put(1, "a1", "v1"), put(1, "a2", "v2"),
+			get(2, "a2", "v2"), get(2, "a1", "")}},
+		{"two reads at a time, of different age", true, []Op{between(put(1, "a1", "v1"), 1, 2),
+			between(get(2, "a1", "v1"), 3, 5), between(get(2, "a1", ""), 4, 6)}},
+		{"of another shard", true, []Op{put(1, "a1", "v1"), get(2, "a1", "v1"), get(2, "b1", "")}},
+		{"a value before it is written", false, []Op{get(2, "a1", "v1"), put(1, "a1", "v1")}},
+		{"a value that was refused", false, []Op{put(1, "a1", "v1"), putIf("a1", "v2", "v0", Refused),
+			get(2, "a1", "v2")}},
+		{"half of a batch", false, []Op{put(1, "a1", "v1"), del, search(2, map[string]string{"a1": "v1", "a-tag": "v2"})}},
+		{"a whole batch", true, []Op{put(1, "a1", "v1"), del, search(2, map[string]string{"a-tag": "v2"})}},
+		{"a search without its own write", false, []Op{put(1, "a1", "v1"), search(1, nil)}},
+		{"values that were never there at a time", false, []Op{put(1, "a1", "v1"), put(1, "a2", "v2"),
+			put(1, "a1", "v3"), put(1, "a2", "v4"), search(2, map[string]string{"a1": "v1", "a2": "v4"})}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(1)
-			test.make(w)
-			var got Rule
-			all := w.check().Violations
-			if len(all) > 0 {
-				got = all[0].Rule
+			for i := range test.ops {
+				if o := &test.ops[i]; o.End == 0 { // one after the other
+					o.Begin, o.End = time.Duration(2*i+1)*time.Second, time.Duration(2*i+2)*time.Second
+				}
 			}
-			if got != test.want || len(all) > 1 {
-				t.Errorf("%v, want %q", all, test.want)
+			found := Check(test.ops, shards, shardOf, time.Minute, t.TempDir()+"/")
+			if (len(found) == 0) != test.good {
+				t.Errorf("%v", found)
 			}
 		})
-	}
-}
-
-// Whatever is taken from a log, or put elsewhere, is found, if anybody has seen it.
-func TestDamage(t *testing.T) {
-	missed, all := 0, 0
-	for seed := range uint64(200) {
-		w := newWorld(seed)
-		for range 80 {
-			w.step()
-		}
-		log := w.logs[0]
-		i := w.r.IntN(len(log))
-		if seed%2 == 0 {
-			w.logs[0] = append(log[:i:i], log[i+1:]...)
-		} else {
-			k := w.r.IntN(len(log))
-			log[i], log[k] = log[k], log[i]
-		}
-		all++
-		if len(w.check().Violations) == 0 {
-			missed++ // it was a duplicate, or a write of which nobody knows
-		}
-	}
-	if missed > all/3 {
-		t.Errorf("of %d damaged logs %d are found right", all, missed)
-	}
-}
-
-// A message that is no operation does not stop the check.
-func TestNoOperation(t *testing.T) {
-	w := newWorld(1)
-	w.logs[0] = []*wire.Op{{Kind: 99}}
-	if all := w.check().Violations; len(all) != 1 || all[0].Rule != Foreign {
-		t.Error(all)
 	}
 }
 

@@ -1,21 +1,18 @@
-// Package checker decides whether the observations of a cluster's clients agree with its logs, in the manner
+// Package checker decides whether a cluster has kept its promises, by what its clients saw alone, in the manner
 // of Jepsen.
 //
-// Clients record each operation with the times at which it began and ended, and with its result. Afterwards
-// the log of each shard is read and replayed by a simple model: a map of values by key. The log is the true
-// order of all writes, so no order has to be searched for, and every check is exact:
+// Clients record each operation with the times at which it began and ended, and with its result. For each shard
+// an order of all writes must exist that explains every answer:
 //
-//   - An acknowledged write has been applied exactly once. A write that failed for certain has not been
-//     applied. A write with an unknown result may have been applied, once.
-//   - A conditional write has succeeded exactly if the model says so.
-//   - A write that began after another one was acknowledged stands behind it in the log of their shard.
-//   - A read shows the whole state of its shard after some message. That state is not older than the session
+//   - A write has its place between its begin and its end. One with an unknown result has it any time later, or
+//     has not happened. One that failed for certain has no place.
+//   - A conditional write has succeeded exactly if its condition holds at its place.
+//   - A read shows the whole state of its shard behind some write. That state is not older than what the session
 //     has read or written before, and has no write that began after the read had ended.
+//   - A Final read shows everything.
 //
-// Reads of different sessions are not ordered: a replica may lag.
+// Reads of different sessions are not ordered: a replica may lag. Each write has a unique value. A Delete stores
+// its value under another key, the tag, in the same batch.
 //
-// Each write stores a unique value, by which its message is found in the log. Values are payloads. A Delete
-// stores its value under another key, the tag, in the same batch.
-//
-// The package uses neither NATS nor a database.
+// The package uses neither NATS nor a database, and does not know the log.
 package checker

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 )
 
 type Kind uint8
@@ -17,11 +15,12 @@ const (
 	Delete      // also puts Value under Tag, in the same batch
 	Get
 	Search // all items of all shards
-	Count
+	Final  // a Search when all replicas have everything
+	Count  // is not checked
 )
 
 var kinds = [...]string{Put: "put", PutIf: "put-if", Delete: "delete", Get: "get", Search: "search",
-	Count: "count"}
+	Final: "final", Count: "count"}
 
 func (k Kind) String() string { return kinds[k] }
 
@@ -61,9 +60,8 @@ type Op struct {
 	N     int               // of Count
 
 	// Later is the answer to the client's question for the outcome of an Unknown: OK, Refused, or Unknown if
-	// no replica knew the operation. 0: it did not ask. Asked is when the question began.
+	// no replica knew the operation. 0: it did not ask. End is when it had the answer.
 	Later Result
-	Asked time.Duration
 
 	// Patient says that the operation had enough time to outlast an election. An impatient one may fail
 	// without a fault.
@@ -87,13 +85,13 @@ func (o *Op) String() string {
 		s += " (" + o.Err + ")"
 	case o.Kind == Get:
 		s += fmt.Sprintf(" %q", o.Read)
-	case o.Kind == Search:
+	case o.Kind == Search, o.Kind == Final:
 		s += fmt.Sprintf(" %v", o.Items)
 	case o.Kind == Count:
 		s += fmt.Sprintf(" %d", o.N)
 	}
 	if o.Later != 0 {
-		s += ", asked at " + fmt.Sprintf("%.3f", o.Asked.Seconds()) + ": " + o.Later.String()
+		s += ", asked: " + o.Later.String()
 	}
 	return s
 }
@@ -124,81 +122,6 @@ func (h *History) Ops() []Op {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ops
-}
-
-var sprintf = fmt.Sprintf
-
-// A Rule is a guarantee that a Violation breaks.
-type Rule string
-
-const (
-	Lost     Rule = "an acknowledged write is not in the log"
-	Twice    Rule = "a write has been applied twice"
-	Happened Rule = "a write that has failed for certain has been applied"
-	Refusal  Rule = "a write was refused whose condition holds, or succeeded though it does not"
-	Told     Rule = "the outcome of a write was told wrongly"
-	Order    Rule = "a write stands before one that was acknowledged before it began"
-	Stale    Rule = "a read shows less than its session has seen"
-	Early    Rule = "a read shows what is written later"
-	Torn     Rule = "a read shows a state that there has never been"
-	Foreign  Rule = "the log has what nobody has written"
-)
-
-// A Violation is a broken rule, with the evidence.
-type Violation struct {
-	Rule Rule
-	Text string
-}
-
-func (v Violation) String() string { return string(v.Rule) + ": " + v.Text }
-
-// A Finding is the result of Check.
-type Finding struct {
-	Violations []Violation
-	Final      []map[string]string // values by key at the end of each log
-	Reads      int                 // reads compared with the logs
-	Writes     int                 // writes applied in the logs
-}
-
-// Check compares a history with the complete logs of all shards. shardOf returns the shard of a key. It takes
-// about n log n time in the number of operations.
-func Check(ops []Op, logs [][]apply.Message, shardOf func(key string) int) *Finding {
-	c := &check{ops: ops, shardOf: shardOf, found: &Finding{}}
-	begins := map[string]time.Duration{}
-	for i := range ops {
-		if o := &ops[i]; o.Kind.Writes() {
-			begins[o.Value] = o.Begin
-		}
-	}
-	for shard, log := range logs {
-		t := replay(shard, log, func(value string) (time.Duration, bool) {
-			b, ok := begins[value]
-			return b,
-				ok
-		})
-		c.logs = append(c.logs, t)
-		c.found.Final = append(c.found.Final, t.final())
-		for _, text := range t.odd {
-			c.violated(Foreign, "%s", text)
-		}
-	}
-	c.writes()
-	c.order()
-	c.reads()
-	return c.found
-}
-
-// A check is a run of Check.
-type check struct {
-	ops     []Op
-	logs    []*timeline
-	shardOf func(key string) int
-	seqs    []uint64 // by operation: the message that decided a write; 0: none
-	found   *Finding
-}
-
-func (c *check) violated(r Rule, format string, args ...any) {
-	c.found.Violations = append(c.found.Violations, Violation{r, sprintf(format, args...)})
 }
 
 // A Fault is a fault of the cluster with its duration.

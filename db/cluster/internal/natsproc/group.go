@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"syscall"
+	"time"
 )
 
 // Group is a number of NATS servers that form a cluster. Servers are numbered from 0. All methods may be
@@ -90,6 +92,22 @@ func (g *Group) Kill(i int) error {
 		return fmt.Errorf("natsproc: kill: server %d does not run", i)
 	}
 	g.processes[i].kill()
+	return nil
+}
+
+// End ends server i in good order, by SIGTERM, and returns when the process is gone. A paused server is killed.
+func (g *Group) End(i int) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.processes[i]
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("natsproc: end server %d: %w", i, err)
+	}
+	select {
+	case <-p.exited:
+	case <-time.After(startTimeout):
+		p.kill()
+	}
 	return nil
 }
 
