@@ -189,7 +189,7 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr := &trainer{opt: opt, from: seeded(0, 64), reader: &sum.Reader{Modalities: modalities,
-		Source: synthetic(data), Items: -1}}
+		Source: synthetic(data)}}
 	tr.from.open = undecided
 	seen, err := tr.scan(t.Context())
 	if err != nil {

@@ -24,7 +24,7 @@ func chooserOf(t testing.TB, modalities []model.Modality, src sum.Source, opt Op
 	undecided := openSettings(opt, modalities)
 	opt = settled(modalities, opt)
 	tr := &trainer{opt: opt, from: seeded(opt.Seed, opt.Bits),
-		reader: &sum.Reader{Modalities: modalities, Source: src, Items: -1}}
+		reader: &sum.Reader{Modalities: modalities, Source: src}}
 	tr.from.open = undecided
 	seen, err := tr.scan(t.Context())
 	if err != nil {

@@ -288,7 +288,7 @@ func TestStatisticsAreThoseOfTheSolversCodes(t *testing.T) {
 		r.Model.LabelCode(code, items[item].Labels)
 		return code
 	}
-	summed, err := (&sum.Reader{Modalities: ms, Source: inMemory(items), Items: -1}).Sum(t.Context(),
+	summed, err := (&sum.Reader{Modalities: ms, Source: inMemory(items)}).Sum(t.Context(),
 		sum.StatisticsPass(r.Model, codes), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -119,7 +119,7 @@ func TestBestStartIsTaken(t *testing.T) {
 	}
 	// The codes are those of a solver that begins at this start.
 	tr := &trainer{opt: settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}), from: seeded(3, 16),
-		reader: &sum.Reader{Modalities: modalitiesOf(dims), Source: data, Items: -1}}
+		reader: &sum.Reader{Modalities: modalitiesOf(dims), Source: data}}
 	seen, err := tr.scan(t.Context())
 	if err != nil {
 		t.Fatal(err)

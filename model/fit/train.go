@@ -133,8 +133,7 @@ func train(ctx context.Context, modalities []model.Modality, src sum.Source, eng
 	defer parallel.Guard(&err, "in the numerics")
 	tr := &trainer{
 		opt: opt, from: from,
-		reader: &sum.Reader{Modalities: modalities, Source: src, Engine: engine, Items: -1,
-			Progress: opt.Progress},
+		reader: &sum.Reader{Modalities: modalities, Source: src, Engine: engine, Progress: opt.Progress},
 		report: Report{
 			Bits: opt.Bits, Method: opt.Method, Seed: opt.Seed, Sweeps: opt.Sweeps,
 			Chosen: map[string]Chosen{},
@@ -248,7 +247,6 @@ func (tr *trainer) scan(ctx context.Context) (seen scanned, err error) {
 	if err := tr.startCentre(); err != nil {
 		return seen, err
 	}
-	tr.reader.Items = tr.sets.items
 	tr.report.TrainItems = tr.sets.items
 	tr.report.Labels = len(tr.sets.labels)
 	tr.report.LabelSets = len(tr.sets.sets)

@@ -40,10 +40,12 @@ type Reader struct {
 	Modalities []model.Modality
 	Source     Source
 	Engine     Engine                                // does the passes, if there is no source
-	Items      int                                   // counted by the first pass; -1 before it
 	first      int                                   // the number of the first item that src yields
 	unlabelled bool                                  // items may be without labels
 	Progress   func(stage string, done, total int64) // Options.Progress; may be nil
+
+	counted bool // a pass has counted the items
+	items   int  // their number; 0 before
 }
 
 // Blocks reads the source once and calls f with each block, in order. If maps is not
@@ -60,7 +62,7 @@ func (r *Reader) Blocks(ctx context.Context, stage string, maps []*model.Map, f 
 	finish := func() error { // waits for the block that is under way
 		err := w.wait()
 		if err == nil && done > 0 && r.Progress != nil {
-			r.Progress(stage, int64(done), int64(max(r.Items, 0)))
+			r.Progress(stage, int64(done), int64(r.items))
 		}
 		return err
 	}
@@ -104,9 +106,10 @@ func (r *Reader) Blocks(ctx context.Context, stage string, maps []*model.Map, f 
 	if err := finish(); err != nil {
 		return err
 	}
-	if r.Items >= 0 && done != r.Items {
-		return fmt.Errorf("%w: the source had %d training items at first and has %d now: it must yield the same items each time", model.ErrMismatch, r.Items, done)
+	if r.counted && done != r.items {
+		return fmt.Errorf("%w: the source had %d training items at first and has %d now: it must yield the same items each time", model.ErrMismatch, r.items, done)
 	}
+	r.counted, r.items = true, done
 	return ctx.Err()
 }
 
@@ -189,10 +192,10 @@ func (w *blockWorker) wait() error {
 
 // add checks an example and copies it to the end of the block.
 func (r *Reader) add(b *Block, ex model.Example) error {
-	if r.Items >= 0 && b.First+b.N >= r.Items {
-		return fmt.Errorf("%w: the source had %d training items at first and has more now: it must yield the same items each time", model.ErrMismatch, r.Items)
+	if r.counted && b.First+b.N >= r.items {
+		return fmt.Errorf("%w: the source had %d training items at first and has more now: it must yield the same items each time", model.ErrMismatch, r.items)
 	}
-	if r.Items < 0 && b.First+b.N == math.MaxInt32 {
+	if b.First+b.N == math.MaxInt32 {
 		return fmt.Errorf("%w: training takes at most %d items", model.ErrOption, math.MaxInt32)
 	}
 	if len(ex.Vectors) != len(r.Modalities) {

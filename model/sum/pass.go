@@ -108,7 +108,7 @@ func (p *Pass) Sum(ctx context.Context, first int,
 		return nil, fmt.Errorf("%w: a sum that begins with item %d", model.ErrOption, first)
 	}
 	r := &Reader{
-		Modalities: p.modalities, Source: sequence(items), Items: -1, first: first,
+		Modalities: p.modalities, Source: sequence(items), first: first,
 		unlabelled: p.kind == passSample,
 	}
 	s, err := r.Sum(ctx, p, nil)
