@@ -215,7 +215,7 @@ func (tr *trainer) chooseSettings(ctx context.Context, choosers []*chooser) erro
 // choosers returns a chooser for each modality that has been sampled: for those with an
 // open setting, and for all if the fusion is measured. It also returns the solvers of the starts.
 func (tr *trainer) choosers(ctx context.Context, starts [][]float64,
-	choices []*choiceSample) (choosers []*chooser, solvers []*solver, err error) {
+	choices []*choiceSample) (choosers []*chooser, solvers []*solution, err error) {
 	if !slices.ContainsFunc(tr.from.open, open.any) && !tr.measures() {
 		return nil, nil, nil
 	}
@@ -258,15 +258,14 @@ const (
 // solveStarts makes a solver of label sets for each of the starts, and lets it do its sweeps. Codes come from
 // labels alone: it uses MethodLabels for all methods, because the codes hardly differ.
 func (tr *trainer) solveStarts(ctx context.Context, sets *labelSets,
-	starts [][]float64) (solvers []*solver, err error) {
+	starts [][]float64) (solvers []*solution, err error) {
 	opt := tr.opt
 	opt.Method = model.MethodLabels
 	for _, hy := range starts {
-		s := newSolver(opt, nil, sets, slices.Clone(hy))
-		if err := s.run(ctx, nil, opt.Sweeps, nil); err != nil {
+		s, err := newSolver(opt, nil, sets, hy, nil).run(ctx, nil, opt.Sweeps, nil, nil)
+		if err != nil {
 			return nil, err
 		}
-		s.hy = nil
 		if tr.aim() != model.AimLabels {
 			s.cm = nil // large if labels are embedded; only the codes are needed
 		}
@@ -406,7 +405,7 @@ func (tr *trainer) opensCentre() bool {
 // the difference, as for settings. It reports whether another was taken; starts then have other codes, and
 // settings have to be chosen again.
 func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts [][]float64,
-	solvers []*solver) (other []*solver, err error) {
+	solvers []*solution) (other []*solution, err error) {
 	judging := slices.DeleteFunc(slices.Clone(choosers), func(c *chooser) bool { return !c.judges() })
 	if !tr.opensCentre() || len(judging) == 0 {
 		return nil, nil
@@ -419,9 +418,8 @@ func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts
 	for i, share := range centres {
 		tried := solvers
 		if i > 0 {
-			sets := *tr.sets
-			sets.setCentre(share)
-			if tried, err = tr.solveStarts(ctx, &sets, starts[:min(searchStarts, len(starts))]); err != nil {
+			if tried, err = tr.solveStarts(ctx, tr.sets.withCentre(share),
+				starts[:min(searchStarts, len(starts))]); err != nil {
 				return nil, err
 			}
 		}

@@ -69,7 +69,7 @@ type chooser struct {
 
 // sample puts the sampled items in random order, and takes their codes from the solvers
 // of the starts.
-func (c *chooser) sample(s *choiceSample, rng *rand.Rand, aim model.Aim, sets *labelSets, starts []*solver) {
+func (c *chooser) sample(s *choiceSample, rng *rand.Rand, aim model.Aim, sets *labelSets, starts []*solution) {
 	items := s.bottom.items()
 	c.bottom = s.bottom
 	var setOf []uint32

@@ -100,24 +100,29 @@ func (e *embedding) polar(cm, hy []float64, q, workers int) error {
 	return nil
 }
 
-// embed replaces the random embedding by one made from the features, in one pass.
-func (tr *trainer) embed(ctx context.Context, maps []*model.Map) error {
-	parts := tr.parts(maps) // its labels have no directions yet
-	parts.C, parts.Aim = make([]float64, len(tr.sets.labels)*tr.opt.Bits), model.AimCodes
+// clone returns a copy.
+func (e *embedding) clone() *embedding {
+	return &embedding{dense.Of(e.e.Rows, e.e.Cols, slices.Clone(e.e.Data))}
+}
+
+// embed returns an embedding that is made from the features, in one pass, and from a random one. parts are of
+// a model whose labels have no directions yet.
+func (tr *trainer) embed(ctx context.Context, random *embedding, parts model.Parts) (*embedding, error) {
+	parts.C, parts.Aim = make([]float64, len(parts.Labels)*tr.opt.Bits), model.AimCodes
 	parts.Fusion = slices.Repeat([]float64{1}, len(parts.Modalities))
 	m, err := model.New(parts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s, err := tr.reader.Sum(ctx, sum.EmbeddingPass(m), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return tr.sets.embedding.learn(s.(*sum.Sketches))
+	return random.learned(s.(*sum.Sketches))
 }
 
-// learn mixes the whitened means of the labels into the random embedding.
-func (e *embedding) learn(s *sum.Sketches) error {
+// learned returns the embedding with the whitened means of the labels mixed in.
+func (e *embedding) learned(s *sum.Sketches) (*embedding, error) {
 	c, r, w := e.e.Rows, e.e.Cols, s.Width
 	means := dense.Of(c, w, make([]float64, c*w))
 	for t, sums := range s.Sums {
@@ -146,12 +151,12 @@ func (e *embedding) learn(s *sum.Sketches) error {
 	}
 	var eigen mat.EigenSym
 	if !eigen.Factorize(symmetric, true) {
-		return errors.New("the eigenvalues of the labels' means did not converge")
+		return nil, errors.New("the eigenvalues of the labels' means did not converge")
 	}
 	values := eigen.Values(nil) // ascending
 	largest := values[w-1]
 	if !(largest > 0) {
-		return nil // no modality tells the labels apart
+		return e, nil // no modality tells the labels apart
 	}
 	var vectors mat.Dense
 	eigen.VectorsTo(&vectors)
@@ -166,33 +171,32 @@ func (e *embedding) learn(s *sum.Sketches) error {
 			whiten.Data[j*w+i] = vectors.At(i, w-1-j) * scale
 		}
 	}
-	packed := dense.Pack(whiten)
+	packed, mixed := dense.Pack(whiten), e.clone()
 	parallel.Chunks(s.Workers, c, parallel.Rows, func(_, from, to int) {
 		z := dense.Of(to-from, r, make([]float64, (to-from)*r))
 		dense.MulNT(z, means.Slice(from, to), packed)
 		for l := from; l < to; l++ {
 			mean := z.Data[(l-from)*r : (l-from+1)*r]
 			normalise64(mean, math.Sqrt(embeddingMeans))
-			v := e.label(l)
+			v := mixed.label(l)
 			floats.Scale(math.Sqrt(1-embeddingMeans), v)
 			floats.Add(v, mean)
 			normalise64(v, 1)
 		}
 	})
-	return nil
+	return mixed, nil
 }
 
-// checkEmbedding decides whether labels are embedded, once they are known.
-func (tr *trainer) checkEmbedding() error {
-	c := len(tr.sets.labels)
+// embedded returns label sets with a random embedding, if there are more labels than bits.
+func (tr *trainer) embedded(sets *labelSets) (*labelSets, error) {
+	c := len(sets.labels)
 	if c <= tr.opt.Bits {
-		return nil
+		return sets, nil
 	}
 	if tr.opt.Method != model.MethodLabels {
-		return fmt.Errorf("%w: label embedding: method %v relaxes each of the %d labels by itself, in codes of %d bits: use the method labels", model.ErrOption, tr.opt.Method, c, tr.opt.Bits)
+		return nil, fmt.Errorf("%w: label embedding: method %v relaxes each of the %d labels by itself, in codes of %d bits: use the method labels", model.ErrOption, tr.opt.Method, c, tr.opt.Bits)
 	}
-	tr.sets.embedding = randomEmbedding(c, tr.opt.Bits, tr.opt.Seed)
-	return nil
+	return sets.withEmbedding(randomEmbedding(c, tr.opt.Bits, tr.opt.Seed)), nil
 }
 
 // partings bounds how often labels are moved apart.
@@ -200,13 +204,15 @@ const partings = 8
 
 // partLabels moves labels apart that share a code, and solves again, a few times.
 // Labels whose items look the same have nearly the same vector, so it adds more
-// randomness to their vectors. s is the first solution; it returns the best one.
-func (tr *trainer) partLabels(ctx context.Context, s *solver, hy []float64,
-	maps []*model.Map) (*solver, error) {
+// randomness to their vectors. first is the first solution; it returns the best one. again solves for other
+// label sets.
+func (tr *trainer) partLabels(first *solution,
+	again func(*labelSets) (*solution, error)) (*solution, error) {
 	rng := rand.New(rand.NewPCG(tr.opt.Seed, random.Parting))
-	e := tr.sets.embedding
-	sharing := s.sharing(s.labelCodes())
-	best, least, vectors := s, len(sharing), slices.Clone(e.e.Data)
+	e := first.sets.embedding.clone()
+	sets := first.sets.withEmbedding(e)
+	sharing := first.sharing(first.labelCodes())
+	best, least := first, len(sharing)
 	other := make([]float64, e.e.Cols)
 	for round := 0; round < partings && least > 0; round++ {
 		for _, l := range sharing {
@@ -218,17 +224,15 @@ func (tr *trainer) partLabels(ctx context.Context, s *solver, hy []float64,
 			floats.Add(v, other)
 			normalise64(v, 1)
 		}
-		s, err := tr.solveOnce(ctx, slices.Clone(hy), maps)
+		s, err := again(sets)
 		if err != nil {
 			return nil, err
 		}
 		sharing = s.sharing(s.labelCodes())
 		if len(sharing) < least {
 			best, least = s, len(sharing)
-			copy(vectors, e.e.Data)
 		}
 	}
-	copy(e.e.Data, vectors)
 	return best, nil
 }
 
@@ -248,7 +252,7 @@ type Embedding struct {
 const judgedPairs = 1 << 27
 
 // labelCodes returns the code of each label alone.
-func (s *solver) labelCodes() []uint64 {
+func (s *solution) labelCodes() []uint64 {
 	codes := make([]uint64, s.c*s.words)
 	for l := range s.c {
 		codec.PackSigns(codes[l*s.words:(l+1)*s.words], s.cm[l*s.q:(l+1)*s.q])
@@ -257,7 +261,7 @@ func (s *solver) labelCodes() []uint64 {
 }
 
 // sharing returns the labels whose code another label has too, ascending.
-func (s *solver) sharing(codes []uint64) (labels []int) {
+func (s *solution) sharing(codes []uint64) (labels []int) {
 	having := make(map[string]int)
 	keys := make([]byte, 0, s.c*s.words*8)
 	for l := range s.c {
@@ -276,7 +280,7 @@ func (s *solver) sharing(codes []uint64) (labels []int) {
 }
 
 // judgeLabels fills in the fields of the report about codes of labels.
-func (r *Report) judgeLabels(s *solver) {
+func (r *Report) judgeLabels(s *solution) {
 	codes := s.labelCodes()
 	r.SharedLabels = len(s.sharing(codes))
 	items := make([]int, s.c)
@@ -296,7 +300,7 @@ func (r *Report) judgeLabels(s *solver) {
 }
 
 // judge measures the embedding as [Embedding] describes.
-func (e *embedding) judge(s *solver, codes []uint64) *Embedding {
+func (e *embedding) judge(s *solution, codes []uint64) *Embedding {
 	having := make([][]int32, s.c) // by label: the sets that hold it
 	for i, set := range s.sets.sets {
 		for _, l := range set {
@@ -311,11 +315,11 @@ func (e *embedding) judge(s *solver, codes []uint64) *Embedding {
 		dist []uint16
 		ties []rank.Tie
 	}
-	work := make([]scratch, s.workers)
+	work := make([]scratch, parallel.Workers())
 	for i := range work {
 		work[i] = scratch{make([]uint16, len(s.sets.sets)), make([]rank.Tie, s.q+1)}
 	}
-	parallel.Do(s.workers, judged, func(worker, i int) {
+	parallel.Do(len(work), judged, func(worker, i int) {
 		w := &work[worker]
 		l := int(int64(i) * int64(s.c) / int64(judged))
 		code := codec.Code(codes[l*s.words : (l+1)*s.words])

@@ -127,7 +127,7 @@ func (f *fuser) take(t int, c *chooser, start int, prior float64) {
 }
 
 // learn computes the aims of the labels of the items, under the codes of a start.
-func (f *fuser) learn(tr *trainer, s *solver) {
+func (f *fuser) learn(tr *trainer, s *solution) {
 	var weights []float64
 	if aim := tr.aim(); aim != model.AimCodes {
 		weights = tr.sets.weights(aim, *tr.opt.Prior)

@@ -20,7 +20,8 @@ import (
 )
 
 // labelSets are the distinct sets of labels of the training items. There are far fewer sets than items, so
-// functions of labels alone are computed once a set. After the scan only the centre changes.
+// functions of labels alone are computed once a set. They do not change: withCentre and withEmbedding return
+// others.
 type labelSets struct {
 	labels []uint32              // the label of each column of Y, ascending
 	sets   [][]int32             // the columns of each set, ascending; in order of appearance
@@ -29,7 +30,15 @@ type labelSets struct {
 	setOf  func(item int) uint32 // the set of an item; where the items lie elsewhere, of sampled ones only
 
 	embedding *embedding // nil unless there are more labels than bits
-	centre    []float64  // see setCentre; nil: nothing is taken out
+	share     float64    // of the mean that the centre takes out
+	centre    []float64  // see withCentre; nil: nothing is taken out
+}
+
+// withEmbedding returns the sets with an embedding of their labels.
+func (s *labelSets) withEmbedding(e *embedding) *labelSets {
+	other := *s
+	other.embedding = e
+	return &other
 }
 
 // leastCentred is the least number of classes whose mean is removed.
@@ -44,7 +53,7 @@ func (s *labelSets) several() bool {
 	return slices.ContainsFunc(s.sets, func(set []int32) bool { return len(set) > 1 })
 }
 
-// defaultCentre returns the share of the mean that setCentre removes unless it is chosen or given.
+// defaultCentre returns the share of the mean that is removed unless it is chosen or given.
 //
 // If every item has one label it is all. A Hamming distance cannot use the common part of all classes, which
 // would only take room from their differences. With fewer than 5 classes nothing is removed: too little would
@@ -65,26 +74,30 @@ func (s *labelSets) defaultCentre() float64 {
 	return 1
 }
 
-// setCentre decides which part AimLabels removes from the vector of a label set, times the number of its
-// labels: a share of the mean. If every item has one label that is the mean of all classes, 1/c each: C y
-// becomes C (I - 11'/c) y with the share 1. If items have several labels it is the mean of their sets.
-func (s *labelSets) setCentre(share float64) {
-	s.centre = nil
+// withCentre returns the sets with another part that AimLabels removes from the vector of a label set, times
+// the number of its labels: a share of the mean. If every item has one label that is the mean of all classes,
+// 1/c each: C y becomes C (I - 11'/c) y with the share 1. If items have several labels it is the mean of their
+// sets.
+func (s *labelSets) withCentre(share float64) *labelSets {
+	other := *s
+	other.share, other.centre = share, nil
 	if share == 0 {
-		return
+		return &other
 	}
-	s.centre = make([]float64, len(s.labels))
+	centre := make([]float64, len(s.labels))
 	if !s.several() {
-		for l := range s.centre {
-			s.centre[l] = share / float64(len(s.centre))
+		for l := range centre {
+			centre[l] = share / float64(len(centre))
 		}
-		return
-	}
-	for i, set := range s.sets {
-		for _, l := range set {
-			s.centre[l] += share * float64(s.counts[i]) / float64(len(set)) / float64(s.items)
+	} else {
+		for i, set := range s.sets {
+			for _, l := range set {
+				centre[l] += share * float64(s.counts[i]) / float64(len(set)) / float64(s.items)
+			}
 		}
 	}
+	other.centre = centre
+	return &other
 }
 
 // weights returns the weights of labels for an aim; see weigh. For AimWeighted the mean
@@ -207,7 +220,7 @@ func (s *labelSets) labelsOf(set []int32) []uint32 {
 // constant part is |H - C Y|^2. All items of a label set count alike, so a sweep goes
 // over the distinct sets with their counts, and over no features.
 //
-// With AimLabels, F is |H - C J Y|^2, where J removes the common part of label sets (labelSets.setCentre).
+// With AimLabels, F is |H - C J Y|^2, where J removes the common part of label sets (labelSets.withCentre).
 // The step is C = polar(H (J Y)'), and codes are sgn(C J y): the codes nearest to the projections, which
 // learn C J D y.
 //
@@ -217,108 +230,115 @@ func (s *labelSets) labelsOf(set []int32) []uint32 {
 //
 // A solver belongs to the goroutine of Train, and computes on workers goroutines.
 type solver struct {
-	objective []float64 // F after each sweep
-	method    model.Method
-	q, c      int // bits of a code, and labels
-	sets      *labelSets
-	mu        []float64 // by modality
-	delta     float64
-	workers   int
+	solution           // after the last sweep
+	mu       []float64 // by modality
+	delta    float64
+	workers  int
 
-	words int       // words of a code
-	codes []uint64  // H: a code for each label set (labels) or item (joint, paper)
-	y     []float64 // Y, n x c; nil for labels, whose Y is the label sets
-	cm    []float64 // C, c x q; C J if label sets are centred
-	hy    []float64 // H Y', c x q
+	y  []float64 // Y, n x c; nil for labels, whose Y is the label sets
+	hy []float64 // H Y', c x q
 
 	// By modality; empty for labels.
 	maps []*model.Map
 	m    [][]float64 // M_t, c x k
 	g    [][]float64 // G_t, c x k
-	r0   [][]float64 // k x q, for the first sweep of paper; nil after it
-
-	// C and G_t, packed as right operands of products with rows of items.
-	right struct {
-		c, ct *dense.Packed[float64]   // for x C', and for x C
-		g, gg []*dense.Packed[float64] // for x G_t', and for x G_t G_t', which is x unless truncated
-	}
 }
 
-// newSolver prepares the first sweep. hy is H0 Y0', where Y0 are the labels.
-func newSolver(opt Options, modalities []model.Modality, sets *labelSets, hy []float64) *solver {
+// A solution has the codes that a solver has found.
+type solution struct {
+	method    model.Method
+	sets      *labelSets
+	q, c      int       // bits of a code, and labels
+	words     int       // words of a code
+	codes     []uint64  // H: a code for each label set (labels) or item (joint, paper)
+	cm        []float64 // C, c x q; C J if label sets are centred
+	objective []float64 // F after each sweep
+}
+
+// operands are C and G_t, packed as right operands of products with rows of items.
+type operands struct {
+	c, ct *dense.Packed[float64]   // for x C', and for x C
+	g, gg []*dense.Packed[float64] // for x G_t', and for x G_t G_t', which is x unless truncated
+}
+
+// newSolver prepares the first sweep. hy is H0 Y0', where Y0 are the labels; the solver changes a copy. The
+// method labels needs no modalities and no maps.
+func newSolver(opt Options, modalities []model.Modality, sets *labelSets, hy []float64,
+	maps []*model.Map) *solver {
+	c, words := len(sets.labels), codec.Words(opt.Bits)
 	s := &solver{
-		method: opt.Method, q: opt.Bits, c: len(sets.labels), sets: sets,
-		delta: opt.Delta, workers: parallel.Workers(),
-		words: codec.Words(opt.Bits), hy: hy,
+		solution: solution{method: opt.Method, sets: sets, q: opt.Bits, c: c, words: words,
+			cm: make([]float64, c*opt.Bits)},
+		delta: opt.Delta, workers: parallel.Workers(), hy: slices.Clone(hy),
 	}
-	s.cm = make([]float64, s.c*s.q)
-	if s.method == model.MethodLabels {
-		s.codes = make([]uint64, len(sets.sets)*s.words)
+	if opt.Method == model.MethodLabels {
+		s.codes = make([]uint64, len(sets.sets)*words)
 		return s
 	}
-	s.codes = make([]uint64, sets.items*s.words)
-	s.y = make([]float64, sets.items*s.c)
+	s.codes, s.maps = make([]uint64, sets.items*words), maps
+	s.y = make([]float64, sets.items*c)
 	for i := range sets.items {
 		for _, l := range sets.sets[sets.setOf(i)] {
-			s.y[i*s.c+int(l)] = 1
+			s.y[i*c+int(l)] = 1
 		}
 	}
-	for _, m := range modalities {
+	for t, m := range modalities {
 		s.mu = append(s.mu, opt.Mu[m.Name])
+		s.m = append(s.m, make([]float64, c*maps[t].Size()))
+		s.g = append(s.g, make([]float64, c*maps[t].Size()))
 	}
 	return s
 }
 
-// useMaps gives the solver the feature maps. r0 returns the random start of R_t.
-func (s *solver) useMaps(maps []*model.Map, r0 func(t, k int) []float64) {
-	s.maps = maps
-	s.right.g = make([]*dense.Packed[float64], len(maps))
-	s.right.gg = make([]*dense.Packed[float64], len(maps))
-	for t, f := range maps {
-		k := f.Size()
-		s.m = append(s.m, make([]float64, s.c*k))
-		s.g = append(s.g, make([]float64, s.c*k))
-		if s.method == model.MethodPaper {
-			s.r0 = append(s.r0, r0(t, k))
+// run does the sweeps, and returns what they have found. rotation returns the random start of R_t of the
+// paper. If seen is not nil run calls it after each sweep.
+func (s *solver) run(ctx context.Context, r *sum.Reader, sweeps int, rotation func(t, k int) []float64,
+	seen func(*solver)) (*solution, error) {
+	var rotations [][]float64 // for the first sweep of the paper
+	if s.method == model.MethodPaper {
+		for t, f := range s.maps {
+			rotations = append(rotations, rotation(t, f.Size()))
 		}
 	}
-}
-
-// run does the sweeps, and notes F after each of them in objective. If seen is not nil run calls it
-// after each sweep.
-func (s *solver) run(ctx context.Context, r *sum.Reader, sweeps int, seen func(*solver)) error {
-	sweep := s.sweepSets
 	if s.method != model.MethodLabels {
-		sweep = func(ctx context.Context, name string) (float64, error) { return s.sweepItems(ctx, r, name) }
 		if err := s.gather(ctx, r); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for i := range sweeps {
-		if err := s.stepC(); err != nil {
-			return fmt.Errorf("sweep %d: %w", i+1, err)
-		}
-		f, err := sweep(ctx, fmt.Sprintf("sweep %d", i+1))
+		name := fmt.Sprintf("sweep %d", i+1)
+		right, err := s.stepC(rotations)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		rotations = nil // later ones follow from G_t
+		var f float64
+		if s.method == model.MethodLabels {
+			f, err = s.sweepSets(ctx)
+		} else {
+			f, err = s.sweepItems(ctx, r, name, right)
+		}
+		if err != nil {
+			return nil, err
 		}
 		s.objective = append(s.objective, f)
 		if seen != nil {
 			seen(s)
 		}
 	}
-	return nil
+	found := s.solution // without Y and the sums, which are large
+	return &found, nil
 }
 
-// stepC updates C, then every G_t, from the sums of the sweep before.
-func (s *solver) stepC() error {
+// stepC updates C, then every G_t, from the sums of the sweep before. rotations are the R_t of that sweep,
+// unless they follow from G_t.
+func (s *solver) stepC(rotations [][]float64) (right operands, err error) {
 	target := s.hy
 	if s.method == model.MethodPaper {
 		target = append([]float64(nil), s.hy...)
 		for t, f := range s.maps {
-			s.addRotated(target, t, f.Size())
+			s.addRotated(target, t, f.Size(), rotations)
 		}
-		s.r0 = nil
 	}
 	step := func() error {
 		s.sets.uncentred(target, s.q)
@@ -332,33 +352,34 @@ func (s *solver) stepC() error {
 		step = func() error { return e.polar(s.cm, target, s.q, s.workers) }
 	}
 	if err := step(); err != nil {
-		return fmt.Errorf("the step for C: %w", err)
+		return right, fmt.Errorf("the step for C: %w", err)
 	}
 	for t, f := range s.maps {
 		k := f.Size()
 		// The full polar factor is feasible for joint even if M_t has lost rank. The
 		// R_t of the paper is canonical, so it needs no arbitrary basis.
 		if err := polar(s.g[t], s.m[t], s.c, k, s.method == model.MethodPaper); err != nil {
-			return fmt.Errorf("the step for R of modality %d: %w", t, err)
+			return right, fmt.Errorf("the step for R of modality %d: %w", t, err)
 		}
 		g := dense.Of(s.c, k, s.g[t])
-		s.right.g[t] = dense.Pack(g)
+		packed := dense.Pack(g)
 		gg := dense.Of(s.c, s.c, make([]float64, s.c*s.c))
-		dense.MulNT(gg, g, s.right.g[t])
-		s.right.gg[t] = dense.Pack(gg)
+		dense.MulNT(gg, g, packed)
+		right.g, right.gg = append(right.g, packed), append(right.gg, dense.Pack(gg))
 	}
 	if s.method != model.MethodLabels {
 		cm := dense.Of(s.c, s.q, s.cm)
-		s.right.c, s.right.ct = dense.Pack(cm), dense.PackTransposed(cm)
+		right.c, right.ct = dense.Pack(cm), dense.PackTransposed(cm)
 	}
-	return nil
+	return right, nil
 }
 
-// addRotated adds mu_t R_t' M_t to target, with R_t of the sweep before.
-func (s *solver) addRotated(target []float64, t, k int) {
+// addRotated adds mu_t R_t' M_t to target, with R_t of the sweep before: the one of rotations, if there are
+// any.
+func (s *solver) addRotated(target []float64, t, k int, rotations [][]float64) {
 	m, dst := general(s.m[t], s.c, k), general(target, s.c, s.q)
-	if s.r0 != nil {
-		blas64.Gemm(blas.NoTrans, blas.NoTrans, s.mu[t], m, general(s.r0[t], k, s.q), 1, dst)
+	if rotations != nil {
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, s.mu[t], m, general(rotations[t], k, s.q), 1, dst)
 		return
 	}
 	mg := general(make([]float64, s.c*s.c), s.c, s.c)
@@ -367,7 +388,7 @@ func (s *solver) addRotated(target []float64, t, k int) {
 }
 
 // sweepSets is the sweep of labels: H = sgn(C Y) for each label set, and its H Y'.
-func (s *solver) sweepSets(ctx context.Context, _ string) (float64, error) {
+func (s *solver) sweepSets(ctx context.Context) (float64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -394,21 +415,21 @@ func (s *solver) sweepSets(ctx context.Context, _ string) (float64, error) {
 	return f, nil
 }
 
-// code returns the code of item i after the last sweep.
-func (s *solver) code(i int) codec.Code {
+// code returns the code of item i.
+func (s *solution) code(i int) codec.Code {
 	if s.method == model.MethodLabels {
 		i = int(s.sets.setOf(i))
 	}
 	return s.codes[i*s.words : (i+1)*s.words]
 }
 
-// setCode returns the code of a label set after the last sweep of MethodLabels.
-func (s *solver) setCode(set uint32) codec.Code {
+// setCode returns the code of a label set, of MethodLabels.
+func (s *solution) setCode(set uint32) codec.Code {
 	return s.codes[int(set)*s.words : (int(set)+1)*s.words]
 }
 
 // meanCode returns the mean of the items' codes as +-1.
-func (s *solver) meanCode() []float64 {
+func (s *solution) meanCode() []float64 {
 	mean := make([]float64, s.q)
 	for i := range len(s.codes) / s.words {
 		count := 1.0
@@ -455,13 +476,15 @@ func (s *solver) addM(b *sum.Block, t int) {
 // sweepItems is the sweep of joint and paper. For each block it does the H-step (with Y
 // of the sweep before), the Y-step, and the sums for the next sweep. It returns F at
 // the new C, G, H and Y.
-func (s *solver) sweepItems(ctx context.Context, r *sum.Reader, phase string) (float64, error) {
+func (s *solver) sweepItems(ctx context.Context, r *sum.Reader, phase string,
+	right operands) (float64, error) {
 	clear(s.hy)
 	for t := range s.m {
 		clear(s.m[t])
 	}
 	w := &itemSweep{
 		solver: s,
+		right:  right,
 		gphi:   make([][]float64, len(s.maps)),
 		row:    make([][]int, len(s.maps)),
 		h:      make([]float32, sum.BlockItems*s.q),
@@ -492,11 +515,12 @@ const sweepRows = 64
 // itemSweep is the memory of one sweep over the items.
 type itemSweep struct {
 	*solver
-	gphi [][]float64    // by modality: phi_t G_t, a row of c for each row of the block
-	row  [][]int        // by modality and item of the block: its row, or -1
-	h    []float32      // H of the block as +-1
-	f    []float64      // by item: its part of F
-	work []sweepScratch // by goroutine
+	right operands
+	gphi  [][]float64    // by modality: phi_t G_t, a row of c for each row of the block
+	row   [][]int        // by modality and item of the block: its row, or -1
+	h     []float32      // H of the block as +-1
+	f     []float64      // by item: its part of F
+	work  []sweepScratch // by goroutine
 }
 
 // sweepScratch is the memory of one goroutine: rows of q and of c.

@@ -161,10 +161,12 @@ func train(ctx context.Context, modalities []model.Modality, src sum.Source, eng
 		return nil, err
 	}
 	clock.phase("maps")
-	if tr.sets.embedding != nil && !tr.from.randomEmbedding {
-		if err := tr.embed(ctx, maps); err != nil {
+	if random := tr.sets.embedding; random != nil && !tr.from.randomEmbedding {
+		learned, err := tr.embed(ctx, random, tr.parts(maps))
+		if err != nil {
 			return nil, err
 		}
+		tr.sets = tr.sets.withEmbedding(learned)
 		clock.phase("embedding")
 	}
 	solved, err := tr.solve(ctx, hy, maps)
@@ -241,7 +243,7 @@ func (tr *trainer) scan(ctx context.Context) (seen scanned, err error) {
 	if tr.from.ties != nil {
 		breakTies(seen.hy, tr.from.ties)
 	}
-	if err := tr.checkEmbedding(); err != nil {
+	if tr.sets, err = tr.embedded(tr.sets); err != nil {
 		return seen, err
 	}
 	if err := tr.startCentre(); err != nil {
@@ -408,18 +410,18 @@ func (tr *trainer) need() int {
 const maxRelaxed = 1 << 28
 
 // solve does the sweeps, and moves labels apart that share a code.
-func (tr *trainer) solve(ctx context.Context, hy []float64, maps []*model.Map) (*solver, error) {
+func (tr *trainer) solve(ctx context.Context, hy []float64, maps []*model.Map) (*solution, error) {
 	if n, c := tr.sets.items, len(tr.sets.labels); tr.opt.Method != model.MethodLabels && n > maxRelaxed/c {
 		return nil, fmt.Errorf("%w: method %v holds a number for each of %d items and %d labels, at most %d in all: use the method labels, or fewer items",
 			model.ErrOption, tr.opt.Method, n, c, maxRelaxed)
 	}
-	first := hy
-	if tr.sets.embedding != nil {
-		first = slices.Clone(hy) // a copy, to start from again
+	once := func(sets *labelSets) (*solution, error) {
+		s := newSolver(tr.opt, tr.reader.Modalities, sets, hy, maps)
+		return s.run(ctx, tr.reader, tr.opt.Sweeps, tr.from.rotation, tr.from.seen)
 	}
-	s, err := tr.solveOnce(ctx, first, maps)
-	if tr.sets.embedding != nil && err == nil {
-		s, err = tr.partLabels(ctx, s, hy, maps)
+	s, err := once(tr.sets)
+	if err == nil && tr.sets.embedding != nil {
+		s, err = tr.partLabels(s, once)
 	}
 	if err != nil {
 		return nil, err
@@ -432,15 +434,6 @@ func (tr *trainer) solve(ctx context.Context, hy []float64, maps []*model.Map) (
 	tr.report.judgeCodes(s.codes, s.q, counts)
 	tr.report.judgeLabels(s)
 	return s, nil
-}
-
-// solveOnce does the sweeps. hy is H0 Y0', and is overwritten.
-func (tr *trainer) solveOnce(ctx context.Context, hy []float64, maps []*model.Map) (*solver, error) {
-	s := newSolver(tr.opt, tr.reader.Modalities, tr.sets, hy)
-	if s.method != model.MethodLabels {
-		s.useMaps(maps, tr.from.rotation)
-	}
-	return s, s.run(ctx, tr.reader, tr.opt.Sweeps, tr.from.seen)
 }
 
 // aim returns the aim of the model: labels that are embedded are not at right angles.
@@ -470,7 +463,7 @@ func (tr *trainer) startCentre() error {
 
 // setCentre removes a share of the mean of the labels from their aims.
 func (tr *trainer) setCentre(share float64) {
-	tr.sets.setCentre(share)
+	tr.sets = tr.sets.withCentre(share)
 	tr.report.Centre = share
 }
 
@@ -487,7 +480,7 @@ func (tr *trainer) parts(maps []*model.Map) model.Parts {
 }
 
 // meanAim returns the mean aim of the training items, with the label weights of the projections.
-func (tr *trainer) meanAim(m *model.Model, s *solver) []float64 {
+func (tr *trainer) meanAim(m *model.Model, s *solution) []float64 {
 	if m.Aim() == model.AimCodes {
 		return s.meanCode()
 	}
@@ -502,7 +495,7 @@ func (tr *trainer) meanAim(m *model.Model, s *solver) []float64 {
 // statistics is the last pass. It sums the lessons of the items. It also returns the codes of items that
 // differ from the codes of their labels.
 func (tr *trainer) statistics(ctx context.Context, m *model.Model,
-	solved *solver) (*model.Statistics, map[int]codec.Code, error) {
+	solved *solution) (*model.Statistics, map[int]codec.Code, error) {
 	if m.Method() == model.MethodLabels {
 		s, err := tr.reader.Sum(ctx, sum.StatisticsPass(m, nil), nil)
 		if err != nil {

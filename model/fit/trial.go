@@ -106,7 +106,7 @@ type basis struct {
 
 // newBasis returns the basis for the sample of a judge. first is the solver of the first start, and prior the
 // prior of AimWeighted.
-func newBasis(aim model.Aim, prior float64, sets *labelSets, j *judge, first *solver) basis {
+func newBasis(aim model.Aim, prior float64, sets *labelSets, j *judge, first *solution) basis {
 	b := basis{aim: aim, sets: sets, of: j.of}
 	columns := len(j.of)
 	switch {
@@ -183,7 +183,7 @@ type startCodes struct {
 
 // startCodes takes the codes of solvers: of all of them, or of as many as can be compared
 // soon.
-func (c *chooser) startCodes(solvers []*solver) (starts []*startCodes) {
+func (c *chooser) startCodes(solvers []*solution) (starts []*startCodes) {
 	work := len(c.judge.queries) * c.basis.y.Cols * c.q
 	for i, s := range solvers {
 		if i > 0 && (c.basis.aim != model.AimLabels && c.basis.of == nil || i*work > startWork) {
