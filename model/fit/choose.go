@@ -103,145 +103,188 @@ func (s *choiceSample) bound() {
 	}
 }
 
-// choose settles the settings that the options leave open, from samples of the training
-// items. It chooses the settings of one modality after the other (chooser), then the
-// centre, the prior and the start. Then it learns the fusion (fuser).
-//
-// It returns H0 Y0' of the start that was chosen, hy or another one, and the fusion. Large matrices are
-// dropped as soon as nothing needs them: choices are, too.
-func (tr *trainer) choose(ctx context.Context, hy []float64,
-	choices []*choiceSample) (_ []float64, how rank.Fusion, err error) {
-	if tr.opt.Prior == nil && tr.aim() != model.AimLabels { // AimCodes has none
-		tr.opt.Prior = new(float64)
-		if tr.aim() == model.AimWeighted {
-			*tr.opt.Prior = embeddedPrior
+// A tuned has the settings of a modality, as given or chosen.
+type tuned struct {
+	setting
+	gamma     float64
+	byDefault bool // gamma is neither given nor chosen
+}
+
+// given returns the settings that the options give, with defaults for the open ones, by modality.
+func (tr *trainer) given() (settings []tuned) {
+	for t, m := range tr.reader.Modalities {
+		settings = append(settings, tuned{
+			setting: setting{tr.opt.Features[m.Name], tr.opt.Map[m.Name], tr.opt.Width[m.Name]},
+			gamma:   tr.opt.Gamma[m.Name], byDefault: tr.from.open != nil && tr.from.open[t].gamma,
+		})
+	}
+	return settings
+}
+
+// A decision has what the options leave open.
+type decision struct {
+	settings []tuned            // by modality
+	choices  map[string]*Choice // how they were chosen; see Report
+	sets     *labelSets         // with the centre
+	prior    float64
+	start    int         // see Report
+	hy       []float64   // H0 Y0' of that start
+	fusion   rank.Fusion // with report
+	report   *FusionChoice
+}
+
+// choose settles what the options leave open, from samples of the training items. It chooses the settings of
+// one modality after the other (chooser), then the centre, the prior and the start. Then it learns the fusion
+// (fuser).
+func (tr *trainer) choose(ctx context.Context, seen scanned,
+	samples []*choiceSample) (taken decision, err error) {
+	sets, starts := seen.sets, tr.takeStarts(seen.sets, seen.hy)
+	var choosers []*chooser // of modalities that have been sampled
+	var solved []*solution  // of the starts
+	if slices.ContainsFunc(tr.from.open, open.any) || tr.measures() {
+		if solved, err = tr.solveStarts(ctx, sets, starts); err != nil {
+			return taken, err
 		}
+		choosers = tr.choosers(seen, samples, solved)
 	}
-	if !tr.measures() {
-		how = tr.opt.Fusion.given(tr.reader.Modalities)
-		tr.report.Fusion = &FusionChoice{Weights: byName(how.Weights, tr.reader.Modalities)}
-	}
-	starts := tr.takeStarts(hy)
-	choosers, solvers, err := tr.choosers(ctx, starts, choices)
+	steps := tr.stepsOf(sets, choosers)
+	tunings, err := tune(ctx, choosers, steps)
 	if err != nil {
-		return nil, how, err
+		return taken, err
 	}
-	total, done := 0, 0
-	step := func() {
-		done++
-		if p := tr.opt.Progress; p != nil {
-			p("choose", int64(done), int64(total))
+	other, resolved, err := tr.chooseCentre(ctx, sets, tunings, starts, solved)
+	if err != nil {
+		return taken, err
+	}
+	if other != nil {
+		sets, solved = other, resolved
+		for i, c := range choosers {
+			choosers[i] = c.under(solved)
+		}
+		if tunings, err = tune(ctx, choosers, steps); err != nil {
+			return taken, err
 		}
 	}
+	steps.skipRounds()
+	settings, choices := tr.given(), map[string]*Choice(nil)
+	for _, t := range tunings {
+		if t.choice == nil {
+			continue
+		}
+		if choices == nil {
+			choices = map[string]*Choice{}
+		}
+		settings[t.at], choices[t.modality.Name] = t.tuned, t.choice
+	}
+	unfit := "" // reason why no fusion can be learned
+	if tr.measures() {
+		tunings, unfit = holdAll(choosers, tunings)
+	}
+	prior := tr.choosePrior(sets, tunings)
+	start := tr.chooseStart(sets, tunings, prior, len(starts))
+	taken = decision{
+		settings: settings, choices: choices, sets: sets, prior: prior,
+		start: cmp.Or(tr.opt.Start, start+1), hy: starts[start],
+	}
+	if tr.measures() {
+		f := tr.newFuser(taken, tunings, start, solved[start], unfit, steps)
+		taken.fusion, taken.report, err = f.run(ctx)
+		return taken, err
+	}
+	taken.fusion = tr.opt.Fusion.given(tr.reader.Modalities)
+	taken.report = &FusionChoice{Weights: byName(taken.fusion.Weights, tr.reader.Modalities)}
+	return taken, nil
+}
+
+// tune chooses the open settings of each modality.
+func tune(ctx context.Context, choosers []*chooser, steps *steps) (tunings []*tuning, err error) {
+	for _, c := range choosers {
+		t := &tuning{bench: c.bench, tuned: c.given}
+		if c.open.any() {
+			if t, err = c.run(ctx, steps.step); err != nil {
+				return nil, err
+			}
+		}
+		tunings = append(tunings, t)
+	}
+	return tunings, nil
+}
+
+// holdAll holds out the samples of choosers with the settings of tunings, unless choosing them has. unfit is
+// not empty if that is not possible, and gives the reason.
+func holdAll(choosers []*chooser, tunings []*tuning) (all []*tuning, unfit string) {
+	for i, t := range tunings {
+		if unfit == "" && t.held.Rows == 0 {
+			t, unfit = choosers[i].hold(t)
+		}
+		all = append(all, t)
+	}
+	return all, unfit
+}
+
+// steps counts the steps of a choice, and reports them.
+type steps struct {
+	total, done int
+	fusion      int // of total: the last ones, which learn the fusion
+	report      func(stage string, done, total int64)
+}
+
+// stepsOf returns the steps that choosers take.
+func (tr *trainer) stepsOf(sets *labelSets, choosers []*chooser) *steps {
+	s := &steps{report: tr.opt.Progress}
 	rounds := 1
-	if tr.opensCentre() {
+	if tr.opensCentre(sets) {
 		rounds = 2 // as another centre asks for other settings
 	}
 	for _, c := range choosers {
-		c.step = step
 		if c.open.any() {
-			total += rounds * c.steps()
+			s.total += rounds * c.steps()
 		}
 	}
-	var f *fuser
-	fusionSteps := 0
 	if tr.measures() {
-		f = tr.newFuser(choosers)
-		f.step = step
-		fusionSteps = len(choosers)
-		total += fusionSteps
+		s.fusion = len(choosers)
+		s.total += s.fusion
 	}
-	if err := tr.chooseSettings(ctx, choosers); err != nil {
-		return nil, how, err
-	}
-	if other, err := tr.chooseCentre(ctx, choosers, starts, solvers); err != nil {
-		return nil, how, err
-	} else if other != nil {
-		solvers = other
-		if err := tr.chooseSettings(ctx, choosers); err != nil {
-			return nil, how, err
-		}
-	}
-	for rest := total - fusionSteps; done < rest; {
-		step() // for a second round that was not needed
-	}
-	for _, c := range choosers {
-		name := c.modality.Name
-		c.given = setting{tr.opt.Features[name], tr.opt.Map[name], tr.opt.Width[name]}
-		c.gamma = tr.opt.Gamma[name]
-		if f != nil {
-			f.prepare(c)
-		}
-		c.xs, c.prepared.xs = nil, nil // they are large
-	}
-	tr.choosePrior(choosers)
-	start := tr.chooseStart(choosers, len(starts))
-	hy, starts = starts[start], nil
-	if f != nil {
-		f.learn(tr, solvers[start])
-		for t, c := range choosers {
-			f.take(t, c, start, *tr.opt.Prior)
-			*c = chooser{} // drops its large matrices
-		}
-		if how, tr.report.Fusion, err = f.run(ctx); err != nil {
-			return nil, how, err
-		}
-	}
-	return hy, how, nil
+	return s
 }
 
-// chooseSettings chooses the open settings of each modality.
-func (tr *trainer) chooseSettings(ctx context.Context, choosers []*chooser) error {
-	for _, c := range choosers {
-		if !c.open.any() {
-			continue
-		}
-		choice, taken, err := c.run(ctx)
-		if err != nil {
-			return err
-		}
-		c.prepared.xs, c.prepared.moments = nil, nil // they are large
-		name := c.modality.Name
-		tr.opt.Features[name], tr.opt.Map[name] = taken.FeatureMap, taken.Map
-		tr.opt.Width[name], tr.opt.Gamma[name] = taken.Width, taken.Gamma
-		if tr.report.Choices == nil {
-			tr.report.Choices = map[string]*Choice{}
-		}
-		tr.report.Choices[name] = choice
+func (s *steps) step() {
+	s.done++
+	if s.report != nil {
+		s.report("choose", int64(s.done), int64(s.total))
 	}
-	return nil
 }
 
-// choosers returns a chooser for each modality that has been sampled: for those with an
-// open setting, and for all if the fusion is measured. It also returns the solvers of the starts.
-func (tr *trainer) choosers(ctx context.Context, starts [][]float64,
-	choices []*choiceSample) (choosers []*chooser, solvers []*solution, err error) {
-	if !slices.ContainsFunc(tr.from.open, open.any) && !tr.measures() {
-		return nil, nil, nil
+// skipRounds ends the choice of settings. A second round may not have been needed.
+func (s *steps) skipRounds() {
+	for s.done < s.total-s.fusion {
+		s.step()
 	}
-	if solvers, err = tr.solveStarts(ctx, tr.sets, starts); err != nil {
-		return nil, nil, err
+}
+
+// choosers returns a chooser for each modality that has been sampled: for those with an open setting, and for
+// all if the fusion is measured. solved has the solutions of the starts.
+func (tr *trainer) choosers(seen scanned, samples []*choiceSample, solved []*solution) (cs []*chooser) {
+	room, prior, settings := new(heldRoom), DefaultPrior, tr.given()
+	if given := tr.givenPrior(seen.sets); given != nil {
+		prior = *given
 	}
-	room := new(heldRoom)
 	for t, m := range tr.reader.Modalities {
-		if choices[t] == nil {
+		if samples[t] == nil {
 			continue
 		}
 		c := &chooser{
-			modality: m, open: tr.from.open[t], moments: tr.moments[t], q: tr.opt.Bits, need: tr.need(),
-			anchors: cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(tr.moments[t].N)),
-			given:   setting{tr.opt.Features[m.Name], tr.opt.Map[m.Name], tr.opt.Width[m.Name]},
-			gamma:   tr.opt.Gamma[m.Name],
-			prior:   DefaultPrior, room: room,
+			open: tr.from.open[t], given: settings[t], moments: seen.moments[t],
+			need:    tr.need(len(seen.sets.labels)),
+			anchors: cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(seen.moments[t].N)),
+			room:    room,
 		}
-		if tr.opt.Prior != nil {
-			c.prior = *tr.opt.Prior
-		}
-		c.sample(choices[t], rand.New(rand.NewPCG(tr.opt.Seed, random.Folds)), tr.aim(), tr.sets, solvers)
-		choices[t] = nil // it may be large
-		choosers = append(choosers, c)
+		c.bench, c.xs = newBench(t, m, samples[t], rand.New(rand.NewPCG(tr.opt.Seed, random.Folds)),
+			tr.aim(seen.sets), prior, solved)
+		c.queries = c.comparedQueries()
+		cs = append(cs, c)
 	}
-	return choosers, solvers, nil
+	return cs
 }
 
 // The random start H0 decides at which orthonormal basis C the solver ends, and so how
@@ -255,10 +298,10 @@ const (
 	mostTargets  = 512     // label sets to solve for, at most
 )
 
-// solveStarts makes a solver of label sets for each of the starts, and lets it do its sweeps. Codes come from
+// solveStarts solves for the codes of label sets from each of the starts. Codes come from
 // labels alone: it uses MethodLabels for all methods, because the codes hardly differ.
 func (tr *trainer) solveStarts(ctx context.Context, sets *labelSets,
-	starts [][]float64) (solvers []*solution, err error) {
+	starts [][]float64) (solved []*solution, err error) {
 	opt := tr.opt
 	opt.Method = model.MethodLabels
 	for _, hy := range starts {
@@ -266,26 +309,26 @@ func (tr *trainer) solveStarts(ctx context.Context, sets *labelSets,
 		if err != nil {
 			return nil, err
 		}
-		if tr.aim() != model.AimLabels {
+		if tr.aim(sets) != model.AimLabels {
 			s.cm = nil // large if labels are embedded; only the codes are needed
 		}
-		solvers = append(solvers, s)
+		solved = append(solved, s)
 	}
-	return solvers, nil
+	return solved, nil
 }
 
 // takeStarts draws the starts: hy, the one of the scan, and others. A given one goes first and is taken for
 // the solver; the others help to choose settings.
-func (tr *trainer) takeStarts(hy []float64) [][]float64 {
+func (tr *trainer) takeStarts(sets *labelSets, hy []float64) [][]float64 {
 	given, n := tr.opt.Start, 1
 	if slices.ContainsFunc(tr.from.open, open.any) {
-		n = tr.affordableStarts()
+		n = tr.affordableStarts(sets)
 	}
 	if given == 0 {
-		return tr.drawStarts(hy, n)
+		return tr.drawStarts(sets, hy, n)
 	}
 	n = min(n, searchStarts)
-	drawn := tr.drawStarts(hy, max(n, given))
+	drawn := tr.drawStarts(sets, hy, max(n, given))
 	first := drawn[given-1]
 	return slices.Insert(slices.Delete(drawn, given-1, given), 0, first)[:n]
 }
@@ -293,13 +336,13 @@ func (tr *trainer) takeStarts(hy []float64) [][]float64 {
 // affordableStarts returns the number of starts to choose from. If labels are embedded it is the number by
 // which settings are compared. Their embedding follows from the maps, so they get other codes in the end, and
 // the present codes do not tell which start is best.
-func (tr *trainer) affordableStarts() int {
-	c, q, most := len(tr.sets.labels), tr.opt.Bits, MostStarts
-	if tr.sets.embedding != nil {
+func (tr *trainer) affordableStarts(sets *labelSets) int {
+	c, q, most := len(sets.labels), tr.opt.Bits, MostStarts
+	if sets.embedding != nil {
 		most = searchStarts
 	}
 	members := 0
-	for _, set := range tr.sets.sets {
+	for _, set := range sets.sets {
 		members += len(set)
 	}
 	// A sweep is a decomposition, about 20 c^2 q, and a product of sets and labels.
@@ -309,11 +352,11 @@ func (tr *trainer) affordableStarts() int {
 
 // drawStarts returns the first n starts: H0 Y0' of the scan, and for other H0 a random
 // matrix with rows of the same length.
-func (tr *trainer) drawStarts(hy []float64, n int) [][]float64 {
-	items := make([]float64, len(tr.sets.labels)) // by label
-	for i, set := range tr.sets.sets {
+func (tr *trainer) drawStarts(sets *labelSets, hy []float64, n int) [][]float64 {
+	items := make([]float64, len(sets.labels)) // by label
+	for i, set := range sets.sets {
 		for _, l := range set {
-			items[l] += float64(tr.sets.counts[i])
+			items[l] += float64(sets.counts[i])
 		}
 	}
 	starts := [][]float64{hy}
@@ -330,60 +373,65 @@ func (tr *trainer) drawStarts(hy []float64, n int) [][]float64 {
 	return starts
 }
 
-// choosePrior chooses the prior, if it is open: by the mean over the modalities and over some starts. Larger
-// ones must be better, but not by a standard error: they are steps of one quantity, and a wrong neighbour
-// costs little.
-func (tr *trainer) choosePrior(choosers []*chooser) {
-	if tr.opt.Prior != nil {
-		return
+// givenPrior returns the prior, nil if it has to be chosen: only AimLabels has a choice, and AimCodes has no
+// prior.
+func (tr *trainer) givenPrior(sets *labelSets) *float64 {
+	aim, prior := tr.aim(sets), 0.0
+	if tr.opt.Prior != nil || aim == model.AimLabels {
+		return tr.opt.Prior
 	}
-	prior := DefaultPrior
-	tr.opt.Prior = &prior
-	best := -1.0
+	if aim == model.AimWeighted {
+		prior = embeddedPrior
+	}
+	return &prior
+}
+
+// choosePrior returns the prior, and chooses it if it is open: by the mean over the modalities and over some
+// starts. Larger ones must be better, but not by a standard error: they are steps of one quantity, and a wrong
+// neighbour costs little.
+func (tr *trainer) choosePrior(sets *labelSets, tunings []*tuning) float64 {
+	if given := tr.givenPrior(sets); given != nil {
+		return *given
+	}
+	prior, best := DefaultPrior, -1.0
 	for _, a := range priors {
 		mean, n := 0.0, 0.0
-		for _, c := range choosers {
-			if c.judges() {
-				merit, _ := rank.MeanError(c.meanPrecisions(c.held, c.judge.queries, c.starts, a))
+		for _, t := range tunings {
+			if t.judges() {
+				merit, _ := rank.MeanError(t.meanPrecisions(t.held, t.judge.queries, t.starts, a))
 				mean += merit
 				n++
 			}
 		}
 		if n == 0 {
-			return
+			return prior
 		}
 		if mean/n > best {
 			prior, best = a, mean/n
 		}
 	}
+	return prior
 }
 
-// chooseStart lets the solver begin at the start with the best held-out retrieval, in
-// the mean over the modalities; the first of equals. It returns the position of that
-// start.
-func (tr *trainer) chooseStart(choosers []*chooser, starts int) int {
-	tr.report.Start = max(1, tr.opt.Start)
-	if tr.opt.Start > 0 {
-		return 0
-	}
-	var judging []*chooser
-	judged := starts // as many as all choosers have
-	for _, c := range choosers {
-		judged = min(judged, len(c.starts))
-		if c.judges() {
-			judging = append(judging, c)
+// chooseStart returns the position of the start from which the solver begins: the one with the best held-out
+// retrieval, in the mean over the modalities; the first of equals. A given one is the first.
+func (tr *trainer) chooseStart(sets *labelSets, tunings []*tuning, prior float64, starts int) int {
+	var judging []*tuning
+	judged := starts // as many as all modalities have
+	for _, t := range tunings {
+		judged = min(judged, len(t.starts))
+		if t.judges() {
+			judging = append(judging, t)
 		}
 	}
-	if len(judging) == 0 || judged < 2 || tr.sets.embedding != nil { // see affordableStarts
+	if tr.opt.Start > 0 || len(judging) == 0 || judged < 2 || sets.embedding != nil { // see affordableStarts
 		return 0
 	}
 	merits := make([]float64, judged)
-	for _, c := range judging {
-		floats.AddScaled(merits, 1/float64(len(judging)), c.merits(c.starts[:judged], *tr.opt.Prior))
+	for _, t := range judging {
+		floats.AddScaled(merits, 1/float64(len(judging)), t.merits(t.starts[:judged], prior))
 	}
-	best := floats.MaxIdx(merits)
-	tr.report.Start = best + 1
-	return best
+	return floats.MaxIdx(merits)
 }
 
 const (
@@ -395,39 +443,39 @@ const (
 )
 
 // opensCentre reports whether the centre has to be chosen.
-func (tr *trainer) opensCentre() bool {
-	return tr.opt.Centre == nil && tr.aim() == model.AimLabels && tr.sets.several()
+func (tr *trainer) opensCentre(sets *labelSets) bool {
+	return tr.opt.Centre == nil && tr.aim(sets) == model.AimLabels && sets.several()
 }
 
 // chooseCentre chooses the centre where items have several labels, if it is open: by the mean over the
 // modalities and over some starts, and over items with labels and without. Leaving items out helps the latter
 // more. Another centre than the default must be better by leastCentreGain, and by half a standard error of
-// the difference, as for settings. It reports whether another was taken; starts then have other codes, and
-// settings have to be chosen again.
-func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts [][]float64,
-	solvers []*solution) (other []*solution, err error) {
-	judging := slices.DeleteFunc(slices.Clone(choosers), func(c *chooser) bool { return !c.judges() })
-	if !tr.opensCentre() || len(judging) == 0 {
-		return nil, nil
+// the difference, as for settings. If one is it returns the sets with it and their solutions, and settings
+// have to be chosen again.
+func (tr *trainer) chooseCentre(ctx context.Context, sets *labelSets, tunings []*tuning, starts [][]float64,
+	solved []*solution) (other *labelSets, resolved []*solution, err error) {
+	judging := slices.DeleteFunc(slices.Clone(tunings), func(t *tuning) bool { return !t.judges() })
+	if !tr.opensCentre(sets) || len(judging) == 0 {
+		return nil, nil, nil
 	}
 	queries := 0
-	for _, c := range judging {
-		queries += len(c.judge.queries)
+	for _, t := range judging {
+		queries += len(t.judge.queries)
 	}
 	var outcomes []*outcome
 	for i, share := range centres {
-		tried := solvers
+		tried := solved
 		if i > 0 {
-			if tried, err = tr.solveStarts(ctx, tr.sets.withCentre(share),
+			if tried, err = tr.solveStarts(ctx, sets.withCentre(share),
 				starts[:min(searchStarts, len(starts))]); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		o := &outcome{}
-		for _, c := range judging {
-			codes := c.startCodes(tried)
-			labelled, unlabelled := c.meanPrecisions(c.held, c.judge.queries, codes, c.prior),
-				c.unlabelledPrecisions(codes)
+		for _, t := range judging {
+			codes := startCodesOf(t.judge, &t.basis, tried)
+			labelled, unlabelled := t.meanPrecisions(t.held, t.judge.queries, codes, t.prior),
+				t.unlabelledPrecisions(codes)
 			for _, p := range [][]float64{labelled, unlabelled} {
 				floats.Scale(float64(queries)/float64(len(judging)*len(p)), p) // modalities count alike
 			}
@@ -435,44 +483,39 @@ func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts
 			floats.Scale(.5, labelled)
 			o.precisions = append(o.precisions, labelled...)
 			if err := ctx.Err(); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		outcomes = append(outcomes, o)
 	}
 	if gain, stderr := outcomes[1].over(outcomes[0]); !(gain > max(leastCentreGain, stderr/2)) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	tr.setCentre(centres[1])
-	if other, err = tr.solveStarts(ctx, tr.sets, starts); err != nil {
-		return nil, err
-	}
-	for _, c := range choosers {
-		c.starts = c.startCodes(other)
-	}
-	return other, nil
+	other = sets.withCentre(centres[1])
+	resolved, err = tr.solveStarts(ctx, other, starts)
+	return other, resolved, err
 }
 
 // unlabelledPrecisions returns the average precision of each query of the judge among items without labels,
 // in the mean over some starts: all other rows under the codes of their own projections, which have not
 // learned from them.
-func (c *chooser) unlabelledPrecisions(starts []*startCodes) []float64 {
+func (t *tuning) unlabelledPrecisions(starts []*startCodes) []float64 {
 	starts = starts[:min(centreStarts, len(starts))]
-	rows := make([]int, len(c.judge.set))
+	rows := make([]int, len(t.judge.set))
 	for i := range rows {
 		rows[i] = i
 	}
 	var queries []int
-	for _, row := range c.judge.queries {
+	for _, row := range t.judge.queries {
 		queries = append(queries, int(row))
 	}
-	a := &rank.Among{Bits: c.q, Words: codec.Words(c.q), Set: c.judge.set, Relevant: c.judge.relevant,
-		Harmonic: c.judge.harmonic}
+	a := &rank.Among{Bits: t.q, Words: codec.Words(t.q), Set: t.judge.set, Relevant: t.judge.relevant,
+		Harmonic: t.judge.harmonic}
 	scratch := a.NewScratch(parallel.Workers())
 	alone, has := rank.Fusion{Weights: []float64{1}}, [][]bool{slices.Repeat([]bool{true}, len(rows))}
-	codes, mean := make([]uint64, len(rows)*a.Words), make([]float64, len(c.judge.queries))
+	codes, mean := make([]uint64, len(rows)*a.Words), make([]float64, len(t.judge.queries))
 	for _, s := range starts {
-		a.Encode(codes, alone, [][]float32{c.project(s, c.prior)}, has, scratch)
+		a.Encode(codes, alone, [][]float32{t.project(s, t.prior)}, has, scratch)
 		floats.AddScaled(mean, 1/float64(len(starts)), a.Precisions(scratch, queries, codes, codes, rows))
 	}
 	return mean

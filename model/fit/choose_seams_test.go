@@ -3,7 +3,6 @@ package fit
 import (
 	"context"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -188,20 +187,18 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &trainer{opt: opt, from: seeded(0, 64), reader: &sum.Reader{Modalities: modalities,
-		Source: synthetic(data)}}
-	tr.from.open = undecided
-	seen, err := tr.scan(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	cs, _ := choosersOf(t, opt, undecided, modalities, synthetic(data))
+	given := cs[0].given
+	fused, unfit := cs[0].hold(&tuning{bench: cs[0].bench, tuned: given})
+	want, ok := trialOf(cs[0], given.kind, given.width, 20).hold(cs[0].basis.y, r.Report.Chosen["image"].Gamma,
+		len(cs[0].xs))
+	if unfit != "" || !ok {
+		t.Fatal(unfit, ok)
 	}
-	cs, _, err := tr.choosers(t.Context(), tr.takeStarts(seen.hy), seen.choices)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr.newFuser(cs).prepare(cs[0])
-	if got, want := cs[0].gamma, r.Report.Chosen["image"].Gamma; math.Abs(got/want-1) > .01 {
-		t.Errorf("gamma %g, want %g as the model has", got, want)
+	for i, v := range want.Data {
+		if !approx(fused.held.Data[i], v, .01) {
+			t.Fatalf("projections %g, want %g with gamma as the model has it", fused.held.Data[i], v)
+		}
 	}
 }
 

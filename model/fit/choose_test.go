@@ -21,21 +21,31 @@ import (
 // chooserOf returns the chooser of the first modality, with every setting open.
 func chooserOf(t testing.TB, modalities []model.Modality, src sum.Source, opt Options) *chooser {
 	t.Helper()
-	undecided := openSettings(opt, modalities)
-	opt = settled(modalities, opt)
+	cs, _ := choosersOf(t, settled(modalities, opt), openSettings(opt, modalities), modalities, src)
+	return cs[0]
+}
+
+// choosersOf returns the choosers of a training, and the solutions of its starts.
+func choosersOf(t testing.TB, opt Options, undecided []open, modalities []model.Modality,
+	src sum.Source) ([]*chooser, []*solution) {
+	t.Helper()
 	tr := &trainer{opt: opt, from: seeded(opt.Seed, opt.Bits),
 		reader: &sum.Reader{Modalities: modalities, Source: src}}
 	tr.from.open = undecided
-	seen, err := tr.scan(t.Context())
+	seen, samples, err := tr.scan(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	cs, _, err := tr.choosers(t.Context(), tr.takeStarts(seen.hy), seen.choices)
+	solved, err := tr.solveStarts(t.Context(), seen.sets, tr.takeStarts(seen.sets, seen.hy))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cs[0].step = func() {}
-	return cs[0]
+	return tr.choosers(seen, samples, solved), solved
+}
+
+// trialOf maps the sample of a chooser.
+func trialOf(c *chooser, kind model.MapKind, width float64, anchors int) *trial {
+	return c.newTrial(setting{model.FeaturesRaw, kind, width}, c.prepare(model.FeaturesRaw), anchors)
 }
 
 // TestJudgeIsEvaluate: the average precision of a query is that of Evaluate among all

@@ -36,52 +36,68 @@ type setting struct {
 // The lists begin with the defaults. A later entry must be better by half a standard error
 // of the difference: of ten settings, the best by a hair is the best by chance.
 type chooser struct {
-	modality model.Modality
-	open     open
-	given    setting        // the given settings, and defaults for the open ones
-	gamma    float64        // given gamma, or the default
-	prior    float64        // given prior, or the default, under which settings are compared
-	anchors  int            // that the model will have
-	need     int            // features that the method needs
-	q        int            // bits of a code
-	moments  *model.Moments // of all training vectors before features are applied
-	step     func()         // reports progress; called after each map
-
-	xs     []model.Vector // of the sample, before features are applied
-	items  []int          // numbers of the sampled items
-	bottom *bottomSample  // which items are kept; the same ones in each modality as far as possible
-	judge  *judge
-	basis  basis
-	starts []*startCodes // the codes of each start
-
-	queries int // number of queries by which settings are compared
-
-	prepared struct { // the features used last, kept for the next map
-		kind    model.FeatureKind
-		xs      []model.Vector
-		moments *model.Moments
-	}
-	tried   []Tried
+	*bench
+	open    open
+	given   tuned          // the given settings, and defaults for the open ones
+	anchors int            // that the model will have
+	need    int            // features that the method needs
+	moments *model.Moments // of all training vectors before features are applied
+	xs      []model.Vector // of the sample, before features are applied
+	queries int            // number of queries by which settings are compared
 	room    *heldRoom
-	refined bool                  // settings have been chosen
-	held    dense.Matrix[float64] // of all rows, with the chosen settings; see trial.held
 }
 
-// sample puts the sampled items in random order, and takes their codes from the solvers
-// of the starts.
-func (c *chooser) sample(s *choiceSample, rng *rand.Rand, aim model.Aim, sets *labelSets, starts []*solution) {
-	items := s.bottom.items()
-	c.bottom = s.bottom
+// A bench judges settings of a modality by the codes that its sampled items get.
+type bench struct {
+	modality model.Modality
+	at       int           // its number among the modalities
+	q        int           // bits of a code
+	prior    float64       // given prior, or the default, under which settings are compared
+	items    []int         // numbers of the sampled items
+	bottom   *bottomSample // which items are kept; the same ones in each modality as far as possible
+	judge    *judge
+	basis    basis
+	starts   []*startCodes // the codes of each start
+}
+
+// newBench puts the sampled items in random order, and takes their codes from the solutions of the starts. It
+// also returns the vectors of the items.
+func newBench(at int, m model.Modality, s *choiceSample, rng *rand.Rand, aim model.Aim, prior float64,
+	solved []*solution) (*bench, []model.Vector) {
+	kept, sets, q := s.bottom.items(), solved[0].sets, solved[0].q
+	var xs []model.Vector
+	var items []int
 	var setOf []uint32
 	for _, p := range rng.Perm(len(s.kept)) {
-		c.xs, c.items = append(c.xs, s.kept[p].x), append(c.items, items[p])
-		setOf = append(setOf, sets.setOf(items[p]))
+		xs, items = append(xs, s.kept[p].x), append(items, kept[p])
+		setOf = append(setOf, sets.setOf(kept[p]))
 	}
-	c.judge = newJudge(setOf, sets, c.q)
-	c.basis = newBasis(aim, c.prior, sets, c.judge, starts[0])
-	c.starts = c.startCodes(starts)
-	c.queries = c.comparedQueries()
+	judge := newJudge(setOf, sets, q)
+	basis := newBasis(aim, prior, sets, judge, solved[0])
+	return &bench{
+		modality: m, at: at, q: q, prior: prior, items: items, bottom: s.bottom, judge: judge, basis: basis,
+		starts: startCodesOf(judge, &basis, solved),
+	}, xs
 }
+
+// under returns the chooser under the codes of other solutions.
+func (c *chooser) under(solved []*solution) *chooser {
+	bench, other := *c.bench, *c
+	bench.starts = startCodesOf(c.judge, &c.basis, solved)
+	other.bench = &bench
+	return &other
+}
+
+// A tuning has the settings of a modality, and the projections that they give the items of its sample.
+type tuning struct {
+	*bench
+	tuned
+	choice *Choice               // how the settings were chosen; nil if all are given
+	held   dense.Matrix[float64] // held-out projections of all rows, see trial.hold; none if there are none
+}
+
+// judges reports whether codes can be compared: whether items have been held out with chosen settings.
+func (t *tuning) judges() bool { return t.choice != nil && t.choice.Unfit == "" && t.held.Rows > 0 }
 
 // unfit returns the reason why nothing can be chosen, or "".
 func (c *chooser) unfit() string {
@@ -162,21 +178,21 @@ func (c *chooser) otherWidths(kind model.MapKind) []float64 {
 // steps returns the number of steps of progress of run.
 func (c *chooser) steps() int { return len(c.featureKinds()) + len(c.otherMaps()) + 1 }
 
-// run chooses features, map, width and gamma, and returns what it has taken: what is given and defaults where
-// nothing can be chosen. It fails only if the context is cancelled.
-func (c *chooser) run(ctx context.Context) (choice *Choice, taken Tried, err error) {
-	c.tried, c.refined, c.held = nil, false, dense.Matrix[float64]{}
-	choice = &Choice{Items: len(c.xs)}
-	taken = Tried{FeatureMap: c.given.features, Map: c.given.kind, Width: c.given.width, Gamma: c.gamma}
-	if choice.Unfit = c.unfit(); choice.Unfit != "" {
-		for range c.steps() {
-			c.step()
+// run chooses features, map, width and gamma. It takes what is given, and defaults, where nothing can be
+// chosen. It fails only if the context is cancelled. It calls step after each map.
+func (c *chooser) run(ctx context.Context, step func()) (*tuning, error) {
+	unfit := func(why string, steps int) *tuning {
+		for range steps {
+			step()
 		}
-		return choice, taken, nil
+		return &tuning{bench: c.bench, tuned: c.given, choice: &Choice{Items: len(c.xs), Unfit: why}}
 	}
-	choice.Queries = c.queries
+	if why := c.unfit(); why != "" {
+		return unfit(why, c.steps()), nil
+	}
+	s := &search{chooser: c}
 	var outcomes []*outcome // the best of each setting
-	try := func(s setting) error {
+	try := func(at setting) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -184,130 +200,167 @@ func (c *chooser) run(ctx context.Context) (choice *Choice, taken Tried, err err
 		// at the best place of the first one. Features of one map are compared with the
 		// same gamma: its best place hardly depends on the features, as all sum up
 		// numbers up to 1.
-		places, step := []int{defaultPlace, defaultPlace - 3, defaultPlace + 3}, 3
+		places, width := []int{defaultPlace, defaultPlace - 3, defaultPlace + 3}, 3
 		if len(outcomes) > 0 {
 			p := outcomes[0].place
-			if places = []int{p, p - 3, p + 3}; s.kind == outcomes[0].Map {
-				places, step = places[:1], 0
+			if places = []int{p, p - 3, p + 3}; at.kind == outcomes[0].Map {
+				places, width = places[:1], 0
 			}
 		}
-		o, err := c.search(ctx, c.newTrial(s, choiceAnchors), places, step)
+		// More anchors will give other projections than these.
+		o, _, err := s.best(ctx, s.trial(at, choiceAnchors), c.queries, places, width)
 		if err != nil {
 			return err
 		}
 		if o != nil {
-			o.held = dense.Matrix[float64]{} // more anchors will give another
 			outcomes = append(outcomes, o)
 		}
-		c.step()
+		step()
 		return nil
 	}
 	for _, k := range c.featureKinds() {
 		if err := try(setting{k, c.given.kind, c.given.width}); err != nil {
-			return nil, taken, err
+			return nil, err
 		}
 	}
 	if len(outcomes) == 0 {
-		choice.Unfit = "no ridge that was tried gives a stable solution"
-		for range c.steps() - len(c.featureKinds()) {
-			c.step()
-		}
-		return choice, taken, nil
+		t := unfit("no ridge that was tried gives a stable solution", c.steps()-len(c.featureKinds()))
+		t.choice.Queries = c.queries
+		return t, nil
 	}
 	best := simplest(outcomes)
 	compared := len(outcomes)
 	for _, k := range c.otherMaps() {
 		if err := try(setting{best.FeatureMap, k, c.given.width}); err != nil {
-			return nil, taken, err
+			return nil, err
 		}
 	}
 	maps := append([]*outcome{best}, outcomes[compared:]...)
 	if len(maps) > 1 && best.Map.Size(c.anchors, c.modality.Dim) < c.need {
 		maps = maps[1:] // the method needs more features than there are anchors
 	}
-	chosen, err := c.refine(ctx, simplest(maps))
-	if err != nil {
-		return nil, taken, err
-	}
-	c.refined = true
-	c.step()
-	choice.MAP, choice.StdErr, choice.Tried = chosen.MAP, chosen.StdErr, c.tried
-	return choice, chosen.Tried, nil
-}
-
-// refine chooses width and gamma with more anchors, and keeps the projections held out with them. If no gamma
-// has a solution there it returns best.
-func (c *chooser) refine(ctx context.Context, best *outcome) (*outcome, error) {
-	kept := best.setting()
-	chosen, t, err := c.searchRefined(ctx, kept, best.place)
+	chosen, held, err := s.refine(ctx, simplest(maps))
 	if err != nil {
 		return nil, err
 	}
+	step()
+	return &tuning{bench: c.bench, tuned: tuned{setting: chosen.setting(), gamma: chosen.Gamma}, held: held,
+		choice: &Choice{Items: len(c.xs), Queries: c.queries, MAP: chosen.MAP, StdErr: chosen.StdErr,
+			Tried: s.tried}}, nil
+}
+
+// hold returns a tuning with the projections that its settings give the sample. unfit is not empty if that is
+// not possible, and gives the reason.
+func (c *chooser) hold(t *tuning) (held *tuning, unfit string) {
+	name, features := c.modality.Name, t.kind.Size(choiceAnchors, c.modality.Dim)
+	if len(c.xs) < minChoiceItems {
+		return t, fmt.Sprintf("%d training items have modality %q, fewer than %d", len(c.xs), name,
+			minChoiceItems)
+	}
+	if features > choiceFeatures {
+		return t, fmt.Sprintf("the map of modality %q has %d features, more than %d", name, features,
+			choiceFeatures)
+	}
+	try := c.newTrial(t.setting, c.prepare(t.features), c.refinedAnchors(t.kind))
+	gamma := t.gamma
+	if c.open.gamma { // nothing could be chosen
+		gamma = try.ridge(defaultPlace)
+	}
+	rows, ok := try.hold(c.basis.y, gamma, len(c.xs))
+	if !ok {
+		return t, fmt.Sprintf("gamma %g of modality %q gives no stable solution on the sample", gamma, name)
+	}
+	return &tuning{bench: t.bench, tuned: t.tuned, choice: t.choice, held: rows}, ""
+}
+
+// A search looks for the settings of a modality.
+type search struct {
+	*chooser
+	tried []Tried
+	last  featured // features that were used last: the next map may have the same
+}
+
+// featured has the vectors of a sample with features.
+type featured struct {
+	kind    model.FeatureKind
+	xs      []model.Vector
+	moments *model.Moments
+}
+
+// trial is newTrial with features of the search.
+func (s *search) trial(at setting, anchors int) *trial {
+	if s.last.xs == nil || s.last.kind != at.features {
+		s.last = s.prepare(at.features)
+	}
+	return s.newTrial(at, s.last, anchors)
+}
+
+// refine chooses width and gamma with more anchors. It also returns the projections held out with them. If no
+// gamma has a solution there it returns best.
+func (s *search) refine(ctx context.Context, best *outcome) (*outcome, dense.Matrix[float64], error) {
+	kept := best.setting()
+	chosen, held, t, err := s.refined(ctx, kept, best.place)
+	if err != nil {
+		return nil, held, err
+	}
 	if chosen == nil {
-		c.hold(t, best.Gamma)
-		return best, nil
+		held, _ = t.hold(s.basis.y, best.Gamma, len(s.xs))
+		return best, held, nil
 	}
 	all := []*outcome{chosen}
-	for _, w := range c.otherWidths(kept.kind) {
-		s := kept
-		s.width = w
+	for _, w := range s.otherWidths(kept.kind) {
+		at := kept
+		at.width = w
 		// Narrow features have smaller sums, but much the same ridge.
-		o, other, err := c.searchRefined(ctx, s, chosen.place)
+		o, rows, other, err := s.refined(ctx, at, chosen.place)
 		if err != nil {
-			return nil, err
+			return nil, held, err
 		}
 		if o == nil {
 			continue
 		}
 		if all = append(all, o); simplest(all) == o {
-			t = other
+			held, t = rows, other
 		}
 	}
 	chosen = simplest(all)
-	if c.held = chosen.held; c.held.Rows < len(c.xs) {
-		c.hold(t, chosen.Gamma)
+	if held.Rows < len(s.xs) {
+		held, _ = t.hold(s.basis.y, chosen.Gamma, len(s.xs))
 	}
-	return chosen, nil
+	return chosen, held, nil
 }
 
-// searchRefined searches the best gamma of a setting for all anchors, from a place on. If
+// refined searches the best gamma of a setting for all anchors, from a place on. If
 // these are many it first searches with fewer, which leaves few steps, and then with fewer
-// queries: gammas of a setting differ by less than settings do, query by query.
-func (c *chooser) searchRefined(ctx context.Context, s setting,
-	place int) (best *outcome, t *trial, err error) {
-	step := 1
-	if !c.open.gamma {
+// queries: gammas of a setting differ by less than settings do, query by query. It returns what best
+// returns, and the trial.
+func (s *search) refined(ctx context.Context, at setting,
+	place int) (best *outcome, held dense.Matrix[float64], t *trial, err error) {
+	step, queries := 1, s.queries
+	if !s.open.gamma {
 		step = 0
 	}
-	t = c.refinedTrial(s)
-	many := step > 0 && t.phi.Cols >= 2*refineAnchors
-	if many {
-		o, err := c.search(ctx, c.newTrial(s, refineAnchors), []int{place}, step)
+	t = s.trial(at, s.refinedAnchors(at.kind))
+	if step > 0 && t.phi.Cols >= 2*refineAnchors {
+		o, _, err := s.best(ctx, s.trial(at, refineAnchors), queries, []int{place}, step)
 		if err != nil {
-			return nil, nil, err
+			return nil, held, nil, err
 		}
 		if o != nil {
 			place = o.place
 		}
+		queries = min(searchQueries, queries)
 	}
-	if many {
-		t.queries = min(searchQueries, c.queries)
+	best, held, err = s.best(ctx, t, queries, []int{place}, step)
+	if err != nil || best == nil || queries == s.queries {
+		return best, held, t, err
 	}
-	best, err = c.search(ctx, t, []int{place}, step)
-	if err != nil || best == nil || t.queries == c.queries {
-		return best, t, err
-	}
-	t.queries = c.queries // to compare it with other settings
-	o := c.evaluate(t, best.Gamma)
-	o.place = best.place
-	c.tried = append(c.tried, o.Tried)
-	return o, t, nil
+	best, held = s.evaluate(t, s.queries, best.place, best.Gamma) // to compare it with other settings
+	s.tried = append(s.tried, best.Tried)
+	return best, held, t, nil
 }
 
-// refinedTrial is newTrial with the anchors that width and gamma are chosen with.
-func (c *chooser) refinedTrial(s setting) *trial { return c.newTrial(s, c.refinedAnchors(s.kind)) }
-
-// refinedAnchors returns the number of these anchors.
+// refinedAnchors returns the number of anchors that width and gamma are chosen with.
 func (c *chooser) refinedAnchors(kind model.MapKind) int {
 	anchors := min(c.anchors, len(c.xs))
 	if kind.Size(anchors, c.modality.Dim) > refineFeatures {
@@ -328,19 +381,6 @@ func (c *chooser) comparedQueries() int {
 	return min(len(c.judge.queries), most, max(leastQueries, compareWork/(8*searchStarts*c.basis.y.Cols*c.q)))
 }
 
-// hold keeps the held-out projections for the settings of a trial, and reports whether gamma has a solution.
-func (c *chooser) hold(t *trial, gamma float64) bool {
-	held, ok := t.hold(c.basis.y, gamma, len(c.xs))
-	if ok {
-		c.held = held
-	}
-	return ok
-}
-
-// judges reports whether the chooser can compare codes: whether it has held items out with its chosen
-// settings.
-func (c *chooser) judges() bool { return c.refined && c.held.Rows > 0 }
-
 // simplest returns the first outcome that is at most half a standard error of the
 // difference worse than the best one.
 func simplest(outcomes []*outcome) *outcome {
@@ -356,9 +396,8 @@ func simplest(outcomes []*outcome) *outcome {
 // An outcome is the result of a setting with one gamma.
 type outcome struct {
 	Tried
-	place      int                   // place of gamma on the grid
-	precisions []float64             // of each query
-	held       dense.Matrix[float64] // held-out projections of all rows up to the last query
+	place      int       // place of gamma on the grid
+	precisions []float64 // of each query; none if gamma has no solution
 }
 
 // setting returns the setting of the outcome.
@@ -373,7 +412,7 @@ func (o *outcome) over(other *outcome) (gain, stderr float64) {
 	return rank.MeanError(differences)
 }
 
-// defaultPlace is the place of DefaultGamma on the grid; see search.
+// defaultPlace is the place of DefaultGamma on the grid; see search.best.
 const defaultPlace = -4
 
 // At smallPlace a ridge gets small against the rounding of float32 features: 1e-4 is
@@ -398,52 +437,49 @@ func (o *outcome) improves(best *outcome) bool {
 	return gain > 0
 }
 
-// search looks for the best gamma on a grid. Place 0 is gamma 1, and two steps are a
+// best looks for the best gamma on a grid. Place 0 is gamma 1, and two steps are a
 // factor of 10. It tries the given places. Then it goes up and down from the best one
 // until both neighbours are no better, so the best is never at the end of the grid,
 // unless that is the least sensible ridge. It returns the best outcome, or nil if no
 // gamma has a solution. If gamma is given it tries that one alone. With a step of 0 it
-// tries the given places alone.
-func (c *chooser) search(ctx context.Context, t *trial, places []int, step int) (best *outcome, err error) {
+// tries the given places alone. It also returns the held-out projections of the best, of all rows up to the
+// last of the queries.
+func (s *search) best(ctx context.Context, t *trial, queries int, places []int,
+	step int) (best *outcome, held dense.Matrix[float64], err error) {
 	sensible := func(p int) bool { return leastPlace <= p && p <= mostPlace }
 	places = slices.DeleteFunc(slices.Clone(places), func(p int) bool { return !sensible(p) })
-	results := map[int]*outcome{}
-	if !c.open.gamma {
+	tried := map[int]bool{}
+	if !s.open.gamma {
 		places = places[:1]
 	}
 	for len(places) > 0 {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, held, err
 		}
 		for _, p := range places {
-			gamma := c.gamma
-			if c.open.gamma {
+			gamma := s.given.gamma
+			if s.open.gamma {
 				gamma = t.ridge(p)
 			}
-			o := c.evaluate(t, gamma)
-			o.place = p
-			results[p] = o
+			o, rows := s.evaluate(t, queries, p, gamma)
+			tried[p] = true
 			if o.precisions == nil {
 				continue
 			}
-			c.tried = append(c.tried, o.Tried)
-			worse := o
+			s.tried = append(s.tried, o.Tried)
 			if best == nil || o.improves(best) {
-				best, worse = o, best
-			}
-			if worse != nil {
-				worse.held = dense.Matrix[float64]{} // it is large
+				best, held = o, rows
 			}
 		}
 		places = nil
-		if best == nil || !c.open.gamma || step == 0 {
+		if best == nil || !s.open.gamma || step == 0 {
 			break
 		}
 		for _, p := range []int{best.place - step, best.place + step} {
-			if results[p] == nil && sensible(p) {
+			if !tried[p] && sensible(p) {
 				places = append(places, p)
 			}
 		}
 	}
-	return best, nil
+	return best, held, nil
 }

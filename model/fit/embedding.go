@@ -279,8 +279,13 @@ func (s *solution) sharing(codes []uint64) (labels []int) {
 	return labels
 }
 
-// judgeLabels fills in the fields of the report about codes of labels.
-func (r *Report) judgeLabels(s *solution) {
+// judge fills in the fields of the report about codes of items and of labels.
+func (r *Report) judge(s *solution) {
+	var counts []int // of label sets
+	if s.method == model.MethodLabels {
+		counts = s.sets.counts
+	}
+	r.judgeCodes(s.codes, s.q, counts)
 	codes := s.labelCodes()
 	r.SharedLabels = len(s.sharing(codes))
 	items := make([]int, s.c)

@@ -49,106 +49,80 @@ func byName(weights []float64, modalities []model.Modality) map[string]float64 {
 	return m
 }
 
-// A fuser learns the fusion from the projections that the choosers make of their samples.
+// A fuser learns the fusion from the projections of sampled items.
 type fuser struct {
 	rank.Among
 	modalities []model.Modality
 	items      []int       // by row: number of the item
-	row        map[int]int // item -> row
 	z          [][]float32 // by modality: projections, q numbers a row; nil if there are none
 	has        [][]bool    // by modality and row: whether the item has a projection
+	g          []float32   // by row: the aim of the item's labels
 	unfit      string      // reason why nothing can be learned
-	step       func()      // reports progress
-
-	g []float32 // by row: the aim of the item's labels
 }
 
 // newFuser returns a fuser of items that are in the sample of each modality that they
-// have (ofAll).
-func (tr *trainer) newFuser(choosers []*chooser) *fuser {
-	f := &fuser{Among: rank.Among{Bits: tr.opt.Bits, Words: codec.Words(tr.opt.Bits)},
-		modalities: tr.reader.Modalities, row: map[int]int{}}
+// have (ofAll). Their projections, and what their labels aim at, are under the codes of a start.
+func (tr *trainer) newFuser(taken decision, tunings []*tuning, start int, solved *solution, unfit string,
+	steps *steps) *fuser {
+	T, q := len(tunings), tr.opt.Bits
 	var samples []*bottomSample
-	for _, c := range choosers {
-		samples = append(samples, c.bottom)
+	for _, t := range tunings {
+		samples = append(samples, t.bottom)
 	}
-	T := len(f.modalities)
-	f.items = ofAll(samples, max(minChoiceItems, min(choiceItems, choiceNumbers/f.Bits/T)))
-	f.g = make([]float32, len(f.items)*f.Bits)
-	for i, item := range f.items {
-		f.row[item] = i
-	}
+	items := ofAll(samples, max(minChoiceItems, min(choiceItems, choiceNumbers/q/T)))
+	row := map[int]int{} // item -> row
 	var setOf []uint32
-	for _, item := range f.items {
-		setOf = append(setOf, tr.sets.setOf(item))
+	for i, item := range items {
+		row[item] = i
+		setOf = append(setOf, taken.sets.setOf(item))
 	}
-	f.Set, _, f.Relevant = rank.RelevantSets(setOf, tr.sets.sets, len(tr.sets.labels))
-	f.Harmonic = rank.HarmonicNumbers(len(f.items))
+	f := &fuser{
+		Among:      rank.Among{Bits: q, Words: codec.Words(q), Harmonic: rank.HarmonicNumbers(len(items))},
+		modalities: tr.reader.Modalities, items: items, z: make([][]float32, T), has: make([][]bool, T),
+		g: tr.aims(taken, solved, setOf), unfit: unfit,
+	}
+	f.Set, _, f.Relevant = rank.RelevantSets(setOf, taken.sets.sets, len(taken.sets.labels))
+	for t, tuning := range tunings {
+		f.has[t] = make([]bool, len(items))
+		if unfit == "" {
+			f.z[t] = make([]float32, len(items)*q)
+			z := tuning.project(tuning.starts[start], taken.prior)
+			for r, item := range tuning.items {
+				if i, ok := row[item]; ok {
+					f.has[t][i] = true
+					copy(f.z[t][i*q:(i+1)*q], z[r*q:])
+				}
+			}
+		}
+		steps.step()
+	}
 	return f
 }
 
-// prepare holds out the sample of a chooser with its settings, unless choosing them has.
-func (f *fuser) prepare(c *chooser) {
-	name := c.modality.Name
-	switch k := c.given.kind.Size(choiceAnchors, c.modality.Dim); {
-	case f.unfit != "":
-	case len(c.xs) < minChoiceItems:
-		f.unfit = fmt.Sprintf("%d training items have modality %q, fewer than %d", len(c.xs), name,
-			minChoiceItems)
-	case k > choiceFeatures:
-		f.unfit = fmt.Sprintf("the map of modality %q has %d features, more than %d", name, k, choiceFeatures)
-	case c.held.Rows == 0:
-		t := c.refinedTrial(c.given)
-		if c.open.gamma { // nothing could be chosen
-			c.gamma = t.ridge(defaultPlace)
-		}
-		if !c.hold(t, c.gamma) {
-			f.unfit = fmt.Sprintf("gamma %g of modality %q gives no stable solution on the sample", c.gamma,
-				name)
-		}
-	}
-}
-
-// take takes the projections of the sample of modality t, under the codes of a start.
-func (f *fuser) take(t int, c *chooser, start int, prior float64) {
-	defer f.step()
-	f.z, f.has = append(f.z, nil), append(f.has, make([]bool, len(f.items)))
-	if f.unfit != "" {
-		return
-	}
-	z := c.project(c.starts[start], prior)
-	f.z[t] = make([]float32, len(f.items)*f.Bits)
-	for r, item := range c.items {
-		if i, ok := f.row[item]; ok {
-			f.has[t][i] = true
-			copy(f.z[t][i*f.Bits:(i+1)*f.Bits], z[r*f.Bits:])
-		}
-	}
-}
-
-// learn computes the aims of the labels of the items, under the codes of a start.
-func (f *fuser) learn(tr *trainer, s *solution) {
+// aims returns what label sets aim at under the codes of a start.
+func (tr *trainer) aims(taken decision, solved *solution, setOf []uint32) []float32 {
+	sets, aim, q := taken.sets, tr.aim(taken.sets), tr.opt.Bits
 	var weights []float64
-	if aim := tr.aim(); aim != model.AimCodes {
-		weights = tr.sets.weights(aim, *tr.opt.Prior)
+	if aim != model.AimCodes {
+		weights = sets.weights(aim, taken.prior)
 	}
-	g := make([]float64, f.Bits)
-	for i, item := range f.items {
-		set := tr.sets.setOf(item)
-		columns := tr.sets.sets[set]
+	g, all := make([]float64, q), make([]float32, len(setOf)*q)
+	for i, set := range setOf {
+		columns := sets.sets[set]
 		clear(g)
-		switch tr.aim() {
+		switch aim {
 		case model.AimLabels:
-			aims.AddDirections(g, s.cm, columns, weights)
+			aims.AddDirections(g, solved.cm, columns, weights)
 		case model.AimWeighted:
-			aims.AddSigns(g, s.setCode(set), aims.MeanWeight(columns, weights))
+			aims.AddSigns(g, solved.setCode(set), aims.MeanWeight(columns, weights))
 		default:
-			aims.AddSigns(g, s.setCode(set), 1)
+			aims.AddSigns(g, solved.setCode(set), 1)
 		}
 		for j, v := range g {
-			f.g[i*f.Bits+j] = float32(v)
+			all[i*q+j] = float32(v)
 		}
 	}
+	return all
 }
 
 // several returns the number of items with several modalities.
@@ -169,12 +143,12 @@ func (f *fuser) several() (n int) {
 
 // run learns the fusion. The mean aim of the sample stands for the mean of all training items.
 func (f *fuser) run(ctx context.Context) (how rank.Fusion, choice *FusionChoice, err error) {
+	how, choice = Fusion{}.given(f.modalities), &FusionChoice{Unfit: f.unfit}
 	if n := f.several(); f.unfit == "" && n < minChoiceItems {
-		f.unfit = fmt.Sprintf("%d sampled items have several modalities, fewer than %d", n, minChoiceItems)
+		choice.Unfit = fmt.Sprintf("%d sampled items have several modalities, fewer than %d", n,
+			minChoiceItems)
 	}
-	how = Fusion{}.given(f.modalities)
-	choice = &FusionChoice{Unfit: f.unfit}
-	if f.unfit == "" {
+	if choice.Unfit == "" {
 		if w := f.regression(); w != nil {
 			how.Weights = tempered(w)
 		}

@@ -22,7 +22,7 @@ func fuserOf(n int, scale, noise []float64) *fuser {
 	const q = 16
 	rng := rand.New(rand.NewPCG(3, 1))
 	f := &fuser{Among: rank.Among{Bits: q, Words: 1},
-		modalities: modalitiesOf(make([]int, len(scale))), step: func() {}}
+		modalities: modalitiesOf(make([]int, len(scale)))}
 	codes := make([]float32, 3*q)
 	for i := range codes {
 		codes[i] = float32(rng.IntN(2)*2 - 1)

@@ -57,27 +57,27 @@ func byteSize(n int64) string {
 // square returns the bytes of a k x k matrix of float64.
 func square(k int) int64 { return 8 * int64(k) * int64(k) }
 
-// checkMemory refuses a training that needs more memory than there is. Before the scan
-// the numbers of items are unknown, so only memory that does not depend on them counts.
-func (tr *trainer) checkMemory() error {
+// checkMemory refuses a training that needs more memory than there is, and returns what it needs. items are
+// the items with each modality. Before the scan they are 0 and there are no label sets, so only memory that
+// does not depend on them counts.
+func (tr *trainer) checkMemory(items []int, sets *labelSets) (int64, error) {
 	limit := tr.opt.MemoryBytes
-	e := tr.estimate()
-	tr.report.MemoryBytes = e.Needed
+	e := tr.estimate(items, sets)
 	if limit < 0 {
-		return nil
+		return e.Needed, nil
 	}
 	if limit == 0 && e.Needed > alwaysThere {
 		available, known := freemem.Available()
 		if !known {
-			return nil
+			return e.Needed, nil
 		}
 		limit = max(available, 1)
 	}
 	if limit > 0 && e.Needed > limit {
 		e.Available = limit
-		return &e
+		return 0, &e
 	}
-	return nil
+	return e.Needed, nil
 }
 
 // alwaysThere is the memory that a training may take without a check of the machine.
@@ -100,27 +100,24 @@ const (
 
 // heldColumns returns the largest number of columns that a basis can have. Before the scan
 // the number of labels is unknown, but there are hardly more than bits.
-func (tr *trainer) heldColumns() int {
+func (tr *trainer) heldColumns(sets *labelSets) int {
 	switch {
-	case tr.sets == nil:
+	case sets == nil:
 		return min(tr.opt.Bits, mostTargets)
-	case tr.aim() == model.AimLabels:
-		return len(tr.sets.labels)
-	case len(tr.sets.sets) > mostTargets:
+	case tr.aim(sets) == model.AimLabels:
+		return len(sets.labels)
+	case len(sets.sets) > mostTargets:
 		return max(tr.opt.Bits, mostTargets)
 	}
-	return len(tr.sets.sets)
+	return len(sets.sets)
 }
 
-// estimate estimates the memory that the training needs. It leaves Available at 0.
-func (tr *trainer) estimate() (e MemoryError) {
+// estimate estimates the memory that the training needs; see checkMemory. It leaves Available at 0.
+func (tr *trainer) estimate(items []int, sets *labelSets) (e MemoryError) {
 	var statistics, largest, kept, trial, basis, rest float64
 	var choice MemoryError // the same for maps that are compared
 	for t, m := range tr.reader.Modalities {
-		n := 0
-		if t < len(tr.moments) {
-			n = tr.moments[t].N // 0 before the scan
-		}
+		n := items[t]
 		open := tr.from.open != nil && tr.from.open[t].kind
 		kinds := []model.MapKind{tr.opt.Map[m.Name]}
 		if open {
@@ -154,8 +151,8 @@ func (tr *trainer) estimate() (e MemoryError) {
 		}
 		statistics += float64(square(k))
 		rest += float64(sum.Levels(n)) * float64(square(k)) // sums of the tree besides the leaf
-		if tr.sets != nil && tr.aim() == model.AimLabels {  // sums by label
-			c := float64(len(tr.sets.labels))
+		if sets != nil && tr.aim(sets) == model.AimLabels { // sums by label
+			c := float64(len(sets.labels))
 			rest += float64(1+sum.Levels(n)) * 8 * c * (c + float64(k))
 		}
 		if float64(square(k)) > largest {
@@ -169,7 +166,7 @@ func (tr *trainer) estimate() (e MemoryError) {
 				trial = bytes
 				choice = MemoryError{Modality: m.Name, Map: triedKind, Features: tried, Choosing: true}
 			}
-			columns := float64(tr.heldColumns())
+			columns := float64(tr.heldColumns(sets))
 			kept += 8 * float64(min(n, choiceItems)) * columns // held-out projections
 			if room := 16 * columns * float64(min(n, choiceItems)+tried); room > basis {
 				basis = room // while two settings are compared, and the right sides of one
@@ -181,8 +178,8 @@ func (tr *trainer) estimate() (e MemoryError) {
 			rest += vectorCopies*4*float64(anchors)*float64(m.Dim) + 2*4*sum.BlockItems*float64(m.Dim)
 		}
 	}
-	if tr.opt.Method != model.MethodLabels && tr.sets != nil {
-		rest += 8 * float64(tr.sets.items) * float64(len(tr.sets.labels)) // Y
+	if tr.opt.Method != model.MethodLabels && sets != nil {
+		rest += 8 * float64(sets.items) * float64(len(sets.labels)) // Y
 	}
 	most := statisticsSquares*statistics + solveSquares*largest
 	if trial+basis+kept > most {

@@ -146,10 +146,7 @@ func TestMemoryEstimates(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr := &trainer{opt: opt, from: start{open: open}, reader: &sum.Reader{Modalities: modalities}}
-		for range modalities {
-			tr.moments = append(tr.moments, &model.Moments{N: tc.items})
-		}
-		e := tr.estimate()
+		e := tr.estimate([]int{tc.items, tc.items}, nil)
 		if ratio := float64(e.Needed) / float64(tc.peak); ratio < 1/1.5 || ratio > 1.5 {
 			t.Errorf("%+v: %d MB are estimated, %.2f of what it took", tc, e.Needed/MB, ratio)
 		} else {

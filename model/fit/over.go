@@ -67,24 +67,24 @@ func (s surveyed) Survey(context.Context) (*sum.Survey, error) { return s.survey
 
 // scanElsewhere lets the engine read the items for scan. The choice of the vectors that a sample keeps does
 // not depend on their contents, so the engine reads these alone.
-func (tr *trainer) scanElsewhere(ctx context.Context,
-	seen scanned) (*labelSets, []float64, []*model.Moments, error) {
+func (tr *trainer) scanElsewhere(ctx context.Context, anchors []*sample,
+	samples []*choiceSample) (*labelSets, []float64, []*model.Moments, error) {
 	survey, err := tr.reader.Engine.Survey(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	var wanted [][]uint32
-	var anchors, choices [][]int // by modality and place: the item to keep there
+	var drawn, choices [][]int // by modality and place: the item to keep there
 	for t := range tr.reader.Modalities {
 		has := survey.Has(t)
 		var a, c []int
-		if s := seen.samples[t]; s != nil {
+		if s := anchors[t]; s != nil {
 			a = s.draw(has)
 		}
-		if s := seen.choices[t]; s != nil {
+		if s := samples[t]; s != nil {
 			c = s.draw(has)
 		}
-		anchors, choices = append(anchors, a), append(choices, c)
+		drawn, choices = append(drawn, a), append(choices, c)
 		wanted = append(wanted, wantedItems(a, c))
 	}
 	s, err := tr.reader.Sum(ctx, sum.ScanPass(tr.reader.Modalities, tr.opt.Bits, tr.opt.Seed, tr.mostLabels(),
@@ -105,10 +105,10 @@ func (tr *trainer) scanElsewhere(ctx context.Context,
 		for _, v := range found {
 			known[int(v.Item)] = scan.Sets.Set(v.Labels)
 		}
-		if s := seen.samples[t]; s != nil {
-			s.fill(anchors[t], found)
+		if s := anchors[t]; s != nil {
+			s.fill(drawn[t], found)
 		}
-		if s := seen.choices[t]; s != nil {
+		if s := samples[t]; s != nil {
 			s.fill(choices[t], found)
 			s.bound()
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/aims"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 	"github.com/fddhdb/fddhdb/model/internal/rank"
-	"github.com/fddhdb/fddhdb/model/sum"
 	"gonum.org/v1/gonum/floats"
 )
 
@@ -30,11 +29,13 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 				t.Fatalf("%d starts", len(c.starts))
 			}
 			const gamma, prior = .01, .25
-			tt := c.newTrial(setting{model.FeaturesRaw, model.MapRBF, 1}, 60)
-			if !c.hold(tt, gamma) {
+			tt := trialOf(c, model.MapRBF, 1, 60)
+			held, ok := tt.hold(c.basis.y, gamma, len(c.xs))
+			if !ok {
 				t.Fatal("no solution")
 			}
-			got := c.merits(c.starts, prior)
+			tuned := &tuning{bench: c.bench, held: held, choice: &Choice{}}
+			got := tuned.merits(c.starts, prior)
 			searched := 0.0
 			different := false
 			for start, s := range c.starts {
@@ -77,26 +78,23 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 				t.Error("all starts are as good")
 			}
 			// Settings are compared by the mean of the first starts.
-			if o := c.evaluate(tt, gamma); !approx(o.MAP, searched, 1e-12) || o.StdErr <= 0 {
+			if o, _ := c.evaluate(tt, c.queries, 0, gamma); !approx(o.MAP, searched, 1e-12) || o.StdErr <= 0 {
 				t.Errorf("the setting is judged by %g, the mean of the starts is %g", o.MAP, searched)
 			}
 			// The best start and the best prior are taken.
-			tr := &trainer{sets: c.basis.sets, opt: Options{Prior: new(float64)}}
-			*tr.opt.Prior, c.refined = prior, true
-			if start, best := tr.chooseStart([]*chooser{c}, len(c.starts)),
-				floats.MaxIdx(got); start != best ||
-				tr.report.Start != best+1 {
+			tr := &trainer{opt: Options{Aim: model.AimLabels}}
+			if start := tr.chooseStart(c.basis.sets, []*tuning{tuned}, prior,
+				len(c.starts)); start != floats.MaxIdx(got) {
 				t.Errorf("start %d is taken of %v", start, got)
 			}
-			tr.opt.Prior = nil
-			tr.choosePrior([]*chooser{c})
 			var found []float64
 			for _, a := range priors {
-				mean, _ := rank.MeanError(c.meanPrecisions(c.held, c.judge.queries, c.starts, a))
+				mean, _ := rank.MeanError(c.meanPrecisions(held, c.judge.queries, c.starts, a))
 				found = append(found, mean)
 			}
-			if best := priors[floats.MaxIdx(found)]; *tr.opt.Prior != best {
-				t.Errorf("prior %g is taken of %v", *tr.opt.Prior, found)
+			taken := tr.choosePrior(c.basis.sets, []*tuning{tuned})
+			if best := priors[floats.MaxIdx(found)]; taken != best {
+				t.Errorf("prior %g is taken of %v", taken, found)
 			}
 		})
 	}
@@ -118,25 +116,12 @@ func TestBestStartIsTaken(t *testing.T) {
 		t.Fatalf("start %d", s)
 	}
 	// The codes are those of a solver that begins at this start.
-	tr := &trainer{opt: settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}), from: seeded(3, 16),
-		reader: &sum.Reader{Modalities: modalitiesOf(dims), Source: data}}
-	seen, err := tr.scan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr.from.open = make([]open, len(dims))
-	tr.from.open[0].gamma = true
-	solvers, err := tr.solveStarts(t.Context(), tr.sets, tr.takeStarts(seen.hy))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := codec.NewCode(16)
-	for set, columns := range tr.sets.sets {
-		var labels []uint32
-		for _, l := range columns {
-			labels = append(labels, tr.sets.labels[l])
-		}
-		if !r.Model.LabelCode(got, labels) || !slices.Equal(got, solvers[s-1].setCode(uint32(set))) {
+	_, solved := choosersOf(t, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}),
+		[]open{{gamma: true}, {}}, modalitiesOf(dims), data)
+	sets, got := solved[s-1].sets, codec.NewCode(16)
+	for set, columns := range sets.sets {
+		labels := sets.labelsOf(columns)
+		if !r.Model.LabelCode(got, labels) || !slices.Equal(got, solved[s-1].setCode(uint32(set))) {
 			t.Fatalf("labels %v: code %x", labels, got)
 		}
 	}
@@ -183,9 +168,9 @@ func TestNothingIsLearnedFromTheItem(t *testing.T) {
 	for _, aim := range []model.Aim{model.AimLabels, model.AimCodes} {
 		c := chooserOf(t, modalitiesOf([]int{30}), src, Options{Bits: 16, Aim: aim})
 		for _, kind := range []model.MapKind{model.MapRBF, model.MapLinear, model.MapRBFLinear} {
-			tt := c.newTrial(setting{model.FeaturesRaw, kind, 1}, 400)
+			tt := trialOf(c, kind, 1, 400)
 			for _, gamma := range []float64{1e-4, 1} {
-				o := c.evaluate(tt, gamma)
+				o, _ := c.evaluate(tt, c.queries, 0, gamma)
 				if o.precisions == nil || !approx(o.MAP, chance, 4*o.StdErr) {
 					t.Errorf("%v, %v, gamma %g: %.3f +- %.3f, want %.3f", aim, kind, o.Gamma, o.MAP, o.StdErr,
 						chance)

@@ -108,23 +108,20 @@ func Train(ctx context.Context, modalities []model.Modality, src sum.Source, opt
 	return result, nil
 }
 
-// A trainer has what all phases of a training share. It belongs to the goroutine of Train. The scan
-// finds sets and moments; choose settles opt and the centre of sets. What else a phase makes it returns.
+// A trainer is a training: what was asked for, and what reads the items. It belongs to the goroutine of Train.
+// A phase takes what the phases before have returned; the trainer itself does not change.
 type trainer struct {
 	opt    Options // with defaults filled in
 	from   start
 	reader *sum.Reader
-	report Report
-
-	sets    *labelSets
-	moments []*model.Moments // by modality
 }
 
-// A scanned has what the scan keeps of the items for the phases that follow.
+// A scanned has what the first pass finds.
 type scanned struct {
-	hy      []float64       // H0 Y0', c x q
-	samples []*sample       // by modality: candidates for anchors; nil for a linear map
-	choices []*choiceSample // by modality: nil if there is nothing to choose
+	sets    *labelSets       // with the centre and the embedding to begin with
+	hy      []float64        // H0 Y0', c x q
+	moments []*model.Moments // by modality: of the vectors before features are applied
+	anchors []*sample        // by modality: candidates for anchors; nil for a linear map
 }
 
 // train is Train from a given start, or TrainOver if there is an engine and no source.
@@ -134,55 +131,49 @@ func train(ctx context.Context, modalities []model.Modality, src sum.Source, eng
 	tr := &trainer{
 		opt: opt, from: from,
 		reader: &sum.Reader{Modalities: modalities, Source: src, Engine: engine, Progress: opt.Progress},
-		report: Report{
-			Bits: opt.Bits, Method: opt.Method, Seed: opt.Seed, Sweeps: opt.Sweeps,
-			Chosen: map[string]Chosen{},
-		},
 	}
-	if err := tr.checkMemory(); err != nil {
+	if _, err := tr.checkMemory(make([]int, len(modalities)), nil); err != nil {
 		return nil, err
 	}
 	clock := newStopwatch()
-	seen, err := tr.scan(ctx)
+	seen, samples, err := tr.scan(ctx)
 	if err != nil {
 		return nil, err
 	}
 	clock.phase("scan")
-	if err := tr.checkMemory(); err != nil {
+	memory, err := tr.checkMemory(seen.items(), seen.sets)
+	if err != nil {
 		return nil, err
 	}
-	hy, how, err := tr.choose(ctx, seen.hy, seen.choices)
+	taken, err := tr.choose(ctx, seen, samples)
 	if err != nil {
 		return nil, err
 	}
 	clock.phase("choose")
-	maps, err := tr.makeMaps(ctx, seen.samples)
+	maps, chosen, err := tr.makeMaps(ctx, seen, taken.settings)
 	if err != nil {
 		return nil, err
 	}
 	clock.phase("maps")
-	if random := tr.sets.embedding; random != nil && !tr.from.randomEmbedding {
-		learned, err := tr.embed(ctx, random, tr.parts(maps))
+	sets, parts := taken.sets, tr.parts(taken.sets, maps, chosen)
+	if random := sets.embedding; random != nil && !tr.from.randomEmbedding {
+		learned, err := tr.embed(ctx, random, parts)
 		if err != nil {
 			return nil, err
 		}
-		tr.sets = tr.sets.withEmbedding(learned)
+		sets = sets.withEmbedding(learned)
 		clock.phase("embedding")
 	}
-	solved, err := tr.solve(ctx, hy, maps)
+	solved, err := tr.solve(ctx, sets, taken.hy, maps)
 	if err != nil {
 		return nil, err
 	}
 	clock.phase("sweeps")
-	p := tr.parts(maps)
-	p.C, p.Aim = solved.cm, tr.aim()
-	if p.Aim != model.AimCodes {
-		p.Prior = *tr.opt.Prior
-		p.Weights = tr.sets.weights(p.Aim, p.Prior)
+	parts.C, parts.Aim, parts.Fusion = solved.cm, tr.aim(sets), taken.fusion.Weights
+	if parts.Aim != model.AimCodes {
+		parts.Prior, parts.Weights = taken.prior, sets.weights(parts.Aim, taken.prior)
 	}
-	p.Fusion = how.Weights
-	tr.report.Aim, tr.report.Prior = p.Aim, p.Prior
-	m, err := model.New(p) // before the statistics, which carry its fingerprint
+	m, err := model.New(parts) // before the statistics, which carry its fingerprint
 	if err != nil {
 		return nil, err
 	}
@@ -195,26 +186,34 @@ func train(ctx context.Context, modalities []model.Modality, src sum.Source, eng
 	if err != nil {
 		return nil, err
 	}
-	for t, mod := range modalities {
-		chosen := tr.report.Chosen[mod.Name]
-		chosen.Condition = conditions[t]
-		tr.report.Chosen[mod.Name] = chosen
-	}
-	if how.Mean != nil {
-		p = m.Parts()
-		p.Mean = tr.meanAim(m, solved)
-		if m, err = model.New(p); err != nil {
+	if taken.fusion.Mean != nil {
+		parts = m.Parts()
+		parts.Mean = meanAim(m, solved)
+		if m, err = model.New(parts); err != nil {
 			return nil, err
 		}
 	}
+	report := Report{
+		TrainItems: sets.items, Labels: len(sets.labels), LabelSets: len(sets.sets),
+		Bits: opt.Bits, Method: opt.Method, Seed: opt.Seed, Sweeps: opt.Sweeps,
+		Aim: parts.Aim, Prior: parts.Prior, Centre: sets.share, Start: taken.start,
+		Chosen: map[string]Chosen{}, Choices: taken.choices, Fusion: taken.report,
+		MemoryBytes: memory, Objective: solved.objective,
+	}
+	for t, mod := range modalities {
+		chosen[t].Condition = conditions[t]
+		report.Chosen[mod.Name] = chosen[t]
+	}
+	report.judge(solved)
 	clock.phase("solve")
-	tr.report.Seconds = clock.seconds
-	return &Result{Model: m, Statistics: stats, Report: tr.report, exceptions: exceptions}, nil
+	report.Seconds = clock.seconds
+	return &Result{Model: m, Statistics: stats, Report: report, exceptions: exceptions}, nil
 }
 
 // scan is the first pass. It counts the items, checks every vector, and collects label sets, moments and
-// anchors. It sums the random codes H0 into H0 Y0', because H0 itself is not needed.
-func (tr *trainer) scan(ctx context.Context) (seen scanned, err error) {
+// anchors. It sums the random codes H0 into H0 Y0', because H0 itself is not needed. It also returns samples
+// of the modalities that something is chosen for, nil for others.
+func (tr *trainer) scan(ctx context.Context) (seen scanned, samples []*choiceSample, err error) {
 	for t, m := range tr.reader.Modalities {
 		undecided := tr.undecided(t)
 		var s *sample
@@ -228,41 +227,54 @@ func (tr *trainer) scan(ctx context.Context) (seen scanned, err error) {
 		if undecided || tr.measures() {
 			c = newChoiceSample(rand.New(rand.NewPCG(tr.opt.Seed, random.Choice)), m)
 		}
-		seen.samples, seen.choices = append(seen.samples, s), append(seen.choices, c)
+		seen.anchors, samples = append(seen.anchors, s), append(samples, c)
 	}
 	scan := tr.scanHere
 	if tr.reader.Engine != nil {
 		scan = tr.scanElsewhere
 	}
-	if tr.sets, seen.hy, tr.moments, err = scan(ctx, seen); err != nil {
-		return seen, err
+	if seen.sets, seen.hy, seen.moments, err = scan(ctx, seen.anchors, samples); err != nil {
+		return seen, nil, err
 	}
-	for _, m := range tr.moments {
+	for _, m := range seen.moments {
 		m.Settle()
 	}
 	if tr.from.ties != nil {
 		breakTies(seen.hy, tr.from.ties)
 	}
-	if tr.sets, err = tr.embedded(tr.sets); err != nil {
-		return seen, err
+	if seen.sets, err = tr.embedded(seen.sets); err != nil {
+		return seen, nil, err
 	}
-	if err := tr.startCentre(); err != nil {
-		return seen, err
+	if seen.sets, err = tr.centred(seen.sets); err != nil {
+		return seen, nil, err
 	}
-	tr.report.TrainItems = tr.sets.items
-	tr.report.Labels = len(tr.sets.labels)
-	tr.report.LabelSets = len(tr.sets.sets)
 	for t, m := range tr.reader.Modalities {
-		if tr.moments[t].N == 0 {
-			return seen, &model.ModalityError{Modality: m.Name,
+		if seen.moments[t].N == 0 {
+			return seen, nil, &model.ModalityError{Modality: m.Name,
 				Problem: "is in no training item: train without it, or add vectors"}
 		}
-		if kind := tr.opt.Features[m.Name]; !kind.Fits(tr.moments[t]) {
-			return seen, fmt.Errorf("%w: features %v of modality %q: its vectors hold %g, and they need numbers of 0 or more: use raw, zscore or l2",
-				model.ErrOption, kind, m.Name, tr.moments[t].Lowest())
+		if err := checkFit(tr.opt.Features[m.Name], m, seen.moments[t]); err != nil {
+			return seen, nil, err
 		}
 	}
-	return seen, nil
+	return seen, samples, nil
+}
+
+// checkFit refuses features that vectors with these moments cannot have.
+func checkFit(kind model.FeatureKind, m model.Modality, moments *model.Moments) error {
+	if kind.Fits(moments) {
+		return nil
+	}
+	return fmt.Errorf("%w: features %v of modality %q: its vectors hold %g, and they need numbers of 0 or more: use raw, zscore or l2",
+		model.ErrOption, kind, m.Name, moments.Lowest())
+}
+
+// items returns the number of items with each modality.
+func (seen *scanned) items() (n []int) {
+	for _, m := range seen.moments {
+		n = append(n, m.N)
+	}
+	return n
 }
 
 // mostLabels returns the largest number of labels.
@@ -273,9 +285,9 @@ func (tr *trainer) mostLabels() int {
 	return tr.opt.Bits
 }
 
-// scanHere reads the items for scan, into samples and choices. It returns label sets, H0 Y0' and moments.
-func (tr *trainer) scanHere(ctx context.Context,
-	seen scanned) (*labelSets, []float64, []*model.Moments, error) {
+// scanHere reads the items for scan, into samples of both sorts. It returns label sets, H0 Y0' and moments.
+func (tr *trainer) scanHere(ctx context.Context, anchors []*sample,
+	samples []*choiceSample) (*labelSets, []float64, []*model.Moments, error) {
 	sets := sum.NewSets(tr.opt.Bits, tr.mostLabels(), true)
 	code := codec.NewCode(tr.opt.Bits)
 	m, err := tr.reader.Sum(ctx, sum.MomentsPass(tr.reader.Modalities, tr.opt.Bits, tr.opt.Seed, nil),
@@ -285,10 +297,10 @@ func (tr *trainer) scanHere(ctx context.Context,
 				sets.Add(b.Labels[i], code)
 			}
 			for t := range b.X {
-				if s := seen.samples[t]; s != nil {
+				if s := anchors[t]; s != nil {
 					s.add(b.X[t])
 				}
-				if c := seen.choices[t]; c != nil {
+				if c := samples[t]; c != nil {
 					c.add(b, t)
 				}
 			}
@@ -304,45 +316,41 @@ func (tr *trainer) scanHere(ctx context.Context,
 // undecided reports whether a setting of modality t has to be chosen.
 func (tr *trainer) undecided(t int) bool { return tr.from.open != nil && tr.from.open[t].any() }
 
-// makeMaps makes the maps from what the scan has gathered.
-func (tr *trainer) makeMaps(ctx context.Context, samples []*sample) (maps []*model.Map, err error) {
-	prepared, moments, err := tr.prepare(ctx)
+// makeMaps makes the maps with some settings, by modality, and says what they are.
+func (tr *trainer) makeMaps(ctx context.Context, seen scanned,
+	settings []tuned) (maps []*model.Map, chosen []Chosen, err error) {
+	prepared, moments, err := tr.prepare(ctx, seen, settings)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for t, m := range tr.reader.Modalities {
-		mo := moments[t]
-		kind := tr.opt.Map[m.Name]
-		chosen := Chosen{FeatureMap: prepared[t].Kind, Map: kind, Items: mo.N, Gamma: tr.opt.Gamma[m.Name],
-			Mu: tr.opt.Mu[m.Name]}
+		s, mo := settings[t], moments[t]
+		c := Chosen{FeatureMap: s.features, Map: s.kind, Items: mo.N, Gamma: s.gamma, Mu: tr.opt.Mu[m.Name]}
 		sigma, constant := mo.Sigma()
-		chosen.Constant = constant
-		if kind == model.MapLinear && !constant && tr.gammaIsDefault(t) {
-			chosen.Gamma = defaultLinearGamma(sigma)
-			tr.opt.Gamma[m.Name] = chosen.Gamma
+		c.Constant = constant
+		if s.kind == model.MapLinear && !constant && s.byDefault {
+			c.Gamma = defaultLinearGamma(sigma)
 		}
-		if kind != model.MapLinear {
+		if s.kind != model.MapLinear {
 			k := cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(mo.N))
 			if k > mo.N {
-				return nil, &AnchorsError{Modality: m.Name, Anchors: k, Items: mo.N}
+				return nil, nil, &AnchorsError{Modality: m.Name, Anchors: k, Items: mo.N}
 			}
-			chosen.Anchors, chosen.Width = k, tr.opt.Width[m.Name]
-			chosen.Sigma = sigma * chosen.Width
+			c.Anchors, c.Width, c.Sigma = k, s.width, sigma*s.width
 		}
-		chosen.Features = kind.Size(chosen.Anchors, m.Dim)
-		if err := tr.checkFeatures(m, chosen.Features); err != nil {
-			return nil, err
+		c.Features = s.kind.Size(c.Anchors, m.Dim)
+		if err := tr.checkFeatures(m, c.Features, len(seen.sets.labels)); err != nil {
+			return nil, nil, err
 		}
 		var anchors []model.Vector
-		if kind != model.MapLinear {
-			anchors = tr.drawAnchors(samples[t].ordered(), chosen.Anchors)
+		if s.kind != model.MapLinear {
+			anchors = tr.drawAnchors(seen.anchors[t].ordered(), c.Anchors)
 			prepared[t].ApplyAll(anchors)
 		}
-		samples[t] = nil // it may be large
-		maps = append(maps, model.NewMap(kind, prepared[t], tr.opt.Width[m.Name], mo, anchors))
-		tr.report.Chosen[m.Name] = chosen
+		maps = append(maps, model.NewMap(s.kind, prepared[t], s.width, mo, anchors))
+		chosen = append(chosen, c)
 	}
-	return maps, nil
+	return maps, chosen, nil
 }
 
 // drawAnchors returns k of the vectors, in order. The scan keeps more than k if the number of anchors follows
@@ -358,13 +366,13 @@ func (tr *trainer) drawAnchors(xs []model.Vector, k int) []model.Vector {
 
 // prepare returns the features of the modalities, and the moments of the transformed
 // vectors. That takes a pass, unless all features are raw.
-func (tr *trainer) prepare(ctx context.Context) ([]*model.Features, []*model.Moments, error) {
-	prepared, result := make([]*model.Features, len(tr.moments)), slices.Clone(tr.moments)
-	raw := true
-	for t, m := range tr.reader.Modalities {
-		kind := tr.opt.Features[m.Name]
-		prepared[t] = model.NewFeatures(kind, tr.moments[t])
-		raw = raw && kind == model.FeaturesRaw
+func (tr *trainer) prepare(ctx context.Context, seen scanned,
+	settings []tuned) ([]*model.Features, []*model.Moments, error) {
+	var prepared []*model.Features
+	result, raw := slices.Clone(seen.moments), true
+	for t, s := range settings {
+		prepared = append(prepared, model.NewFeatures(s.features, seen.moments[t]))
+		raw = raw && s.features == model.FeaturesRaw
 	}
 	if raw {
 		return prepared, result, nil
@@ -385,21 +393,21 @@ func (tr *trainer) prepare(ctx context.Context) ([]*model.Features, []*model.Mom
 
 // checkFeatures refuses maps for which R_t'R_t = I or G_t'G_t = I is not possible, and
 // maps whose Gram matrix would not fit into memory.
-func (tr *trainer) checkFeatures(m model.Modality, k int) error {
+func (tr *trainer) checkFeatures(m model.Modality, k, labels int) error {
 	if k > wire.MaxFeatures {
 		return fmt.Errorf("%w: the map of modality %q has %d features, whose Gram matrix takes 8 k^2 bytes: at most %d, so use fewer anchors, or the rbf map", model.ErrOption, m.Name, k, wire.MaxFeatures)
 	}
-	if need := tr.need(); k < need {
+	if need := tr.need(labels); k < need {
 		return &FeaturesError{Modality: m.Name, Features: k, Need: need, Method: tr.opt.Method}
 	}
 	return nil
 }
 
-// need returns the least number of features for the method.
-func (tr *trainer) need() int {
+// need returns the least number of features for the method and so many labels.
+func (tr *trainer) need(labels int) int {
 	switch tr.opt.Method {
 	case model.MethodJoint:
-		return len(tr.sets.labels)
+		return labels
 	case model.MethodPaper:
 		return tr.opt.Bits
 	}
@@ -410,8 +418,9 @@ func (tr *trainer) need() int {
 const maxRelaxed = 1 << 28
 
 // solve does the sweeps, and moves labels apart that share a code.
-func (tr *trainer) solve(ctx context.Context, hy []float64, maps []*model.Map) (*solution, error) {
-	if n, c := tr.sets.items, len(tr.sets.labels); tr.opt.Method != model.MethodLabels && n > maxRelaxed/c {
+func (tr *trainer) solve(ctx context.Context, sets *labelSets, hy []float64,
+	maps []*model.Map) (*solution, error) {
+	if n, c := sets.items, len(sets.labels); tr.opt.Method != model.MethodLabels && n > maxRelaxed/c {
 		return nil, fmt.Errorf("%w: method %v holds a number for each of %d items and %d labels, at most %d in all: use the method labels, or fewer items",
 			model.ErrOption, tr.opt.Method, n, c, maxRelaxed)
 	}
@@ -419,75 +428,57 @@ func (tr *trainer) solve(ctx context.Context, hy []float64, maps []*model.Map) (
 		s := newSolver(tr.opt, tr.reader.Modalities, sets, hy, maps)
 		return s.run(ctx, tr.reader, tr.opt.Sweeps, tr.from.rotation, tr.from.seen)
 	}
-	s, err := once(tr.sets)
-	if err == nil && tr.sets.embedding != nil {
-		s, err = tr.partLabels(s, once)
+	s, err := once(sets)
+	if err != nil || sets.embedding == nil {
+		return s, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	tr.report.Objective = s.objective
-	var counts []int // of label sets
-	if s.method == model.MethodLabels {
-		counts = tr.sets.counts
-	}
-	tr.report.judgeCodes(s.codes, s.q, counts)
-	tr.report.judgeLabels(s)
-	return s, nil
+	return tr.partLabels(s, once)
 }
 
 // aim returns the aim of the model: labels that are embedded are not at right angles.
-func (tr *trainer) aim() model.Aim {
-	if tr.opt.Aim == model.AimLabels && tr.sets.embedding != nil {
+func (tr *trainer) aim(sets *labelSets) model.Aim {
+	if tr.opt.Aim == model.AimLabels && sets.embedding != nil {
 		return model.AimWeighted
 	}
 	return tr.opt.Aim
 }
 
-// startCentre removes a share of the mean of the labels from their aims, with AimLabels: the given
-// share, or else the default, until one is chosen.
-func (tr *trainer) startCentre() error {
+// centred returns label sets without a share of their mean, with AimLabels: the given share, or else the
+// default, until one is chosen.
+func (tr *trainer) centred(sets *labelSets) (*labelSets, error) {
 	given := tr.opt.Centre
 	switch {
-	case tr.aim() == model.AimLabels:
-		share := tr.sets.defaultCentre()
-		if given != nil {
-			share = *given
-		}
-		tr.setCentre(share)
+	case tr.aim(sets) == model.AimLabels && given != nil:
+		return sets.withCentre(*given), nil
+	case tr.aim(sets) == model.AimLabels:
+		return sets.withCentre(sets.defaultCentre()), nil
 	case given != nil: // as checkAim has refused it with AimCodes
-		return fmt.Errorf("%w: centre: there are more labels (%d) than bits (%d), and projections of embedded labels have none: leave it out", model.ErrOption, len(tr.sets.labels), tr.opt.Bits)
+		return nil, fmt.Errorf("%w: centre: there are more labels (%d) than bits (%d), and projections of embedded labels have none: leave it out", model.ErrOption, len(sets.labels), tr.opt.Bits)
 	}
-	return nil
-}
-
-// setCentre removes a share of the mean of the labels from their aims.
-func (tr *trainer) setCentre(share float64) {
-	tr.sets = tr.sets.withCentre(share)
-	tr.report.Centre = share
+	return sets, nil
 }
 
 // parts returns the known parts of the model before its codes.
-func (tr *trainer) parts(maps []*model.Map) model.Parts {
+func (tr *trainer) parts(sets *labelSets, maps []*model.Map, chosen []Chosen) model.Parts {
 	p := model.Parts{
-		Bits: tr.opt.Bits, Method: tr.opt.Method, Seed: tr.opt.Seed, Labels: tr.sets.labels,
+		Bits: tr.opt.Bits, Method: tr.opt.Method, Seed: tr.opt.Seed, Labels: sets.labels,
 		Modalities: tr.reader.Modalities, Maps: maps,
 	}
-	for _, mod := range p.Modalities {
-		p.Gammas = append(p.Gammas, tr.opt.Gamma[mod.Name])
+	for _, c := range chosen {
+		p.Gammas = append(p.Gammas, c.Gamma)
 	}
 	return p
 }
 
 // meanAim returns the mean aim of the training items, with the label weights of the projections.
-func (tr *trainer) meanAim(m *model.Model, s *solution) []float64 {
+func meanAim(m *model.Model, s *solution) []float64 {
 	if m.Aim() == model.AimCodes {
 		return s.meanCode()
 	}
 	mean, g := make([]float64, m.Bits()), make([]float64, m.Bits())
-	for i, set := range tr.sets.sets {
-		m.LabelAim(g, tr.sets.labelsOf(set))
-		floats.AddScaled(mean, float64(tr.sets.counts[i])/float64(tr.sets.items), g)
+	for i, set := range s.sets.sets {
+		m.LabelAim(g, s.sets.labelsOf(set))
+		floats.AddScaled(mean, float64(s.sets.counts[i])/float64(s.sets.items), g)
 	}
 	return mean
 }
@@ -535,15 +526,6 @@ func breakTies(hy []float64, rng *rand.Rand) {
 // unit of the vectors, and so has the ridge: it is DefaultGamma times the mean squared
 // distance from the mean. Features of other maps have no unit.
 func defaultLinearGamma(sigma float64) float64 { return digits(DefaultGamma * sigma / 2) }
-
-// gammaIsDefault reports whether gamma of modality t is neither given nor chosen.
-func (tr *trainer) gammaIsDefault(t int) bool {
-	if tr.from.open == nil || !tr.from.open[t].gamma {
-		return false
-	}
-	choice := tr.report.Choices[tr.reader.Modalities[t].Name]
-	return choice == nil || choice.Unfit != ""
-}
 
 // Lesson returns the lesson of a training item in the Statistics, for Online.Forget. item is its position in
 // the source, from 0, and labels are its labels. With AimCodes it is LabelCode of the labels, except for the

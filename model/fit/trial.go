@@ -181,16 +181,16 @@ type startCodes struct {
 	c        []float64 // C J, for AimLabels
 }
 
-// startCodes takes the codes of solvers: of all of them, or of as many as can be compared
+// startCodesOf takes the codes of solutions: of all of them, or of as many as can be compared
 // soon.
-func (c *chooser) startCodes(solvers []*solution) (starts []*startCodes) {
-	work := len(c.judge.queries) * c.basis.y.Cols * c.q
-	for i, s := range solvers {
-		if i > 0 && (c.basis.aim != model.AimLabels && c.basis.of == nil || i*work > startWork) {
+func startCodesOf(j *judge, b *basis, solved []*solution) (starts []*startCodes) {
+	for i, s := range solved {
+		work := len(j.queries) * b.y.Cols * s.q
+		if i > 0 && (b.aim != model.AimLabels && b.of == nil || i*work > startWork) {
 			break
 		}
-		of := &startCodes{q: c.q, words: codec.Words(c.q), c: s.cm}
-		for _, set := range c.judge.of {
+		of := &startCodes{q: s.q, words: s.words, c: s.cm}
+		for _, set := range j.of {
 			of.codes = append(of.codes, s.setCode(set)...)
 		}
 		starts = append(starts, of)
@@ -199,9 +199,9 @@ func (c *chooser) startCodes(solvers []*solution) (starts []*startCodes) {
 }
 
 // merits returns the mean average precision of some starts, with a prior.
-func (c *chooser) merits(starts []*startCodes, prior float64) (merits []float64) {
+func (t *tuning) merits(starts []*startCodes, prior float64) (merits []float64) {
 	for _, s := range starts {
-		mean, _ := rank.MeanError(c.precisions(c.held, c.judge.queries, s, prior))
+		mean, _ := rank.MeanError(t.precisions(t.held, t.judge.queries, s, prior))
 		merits = append(merits, mean)
 	}
 	return merits
@@ -209,18 +209,18 @@ func (c *chooser) merits(starts []*startCodes, prior float64) (merits []float64)
 
 // project returns the projections of all rows that have not learned from them, as codes
 // of a start and a prior: q numbers a row.
-func (c *chooser) project(s *startCodes, prior float64) []float32 {
-	n := c.held.Rows
-	out := make([]float32, n*c.q)
-	directions := c.basis.directions(s, prior)
+func (t *tuning) project(s *startCodes, prior float64) []float32 {
+	n := t.held.Rows
+	out := make([]float32, n*t.q)
+	directions := t.basis.directions(s, prior)
 	parallel.Chunks(parallel.Workers(), n, parallel.Rows, func(_, from, to int) {
-		z := c.held.Slice(from, to).Data[:(to-from)*c.held.Cols]
+		z := t.held.Slice(from, to).Data[:(to-from)*t.held.Cols]
 		if directions != nil {
-			z = make([]float64, (to-from)*c.q)
-			dense.MulNT(dense.Of(to-from, c.q, z), c.held.Slice(from, to), directions)
+			z = make([]float64, (to-from)*t.q)
+			dense.MulNT(dense.Of(to-from, t.q, z), t.held.Slice(from, to), directions)
 		}
 		for i, v := range z {
-			out[from*c.q+i] = float32(min(max(v, -math.MaxFloat32), math.MaxFloat32))
+			out[from*t.q+i] = float32(min(max(v, -math.MaxFloat32), math.MaxFloat32))
 		}
 	})
 	return out
@@ -230,7 +230,6 @@ func (c *chooser) project(s *startCodes, prior float64) []float32 {
 // sums.
 type trial struct {
 	setting
-	queries int                   // number of queries to judge it by
 	anchors []int                 // rows of the sample that are anchors, ascending
 	unit    float64               // of gamma: 1, or for a linear map half of sigma
 	phi     dense.Matrix[float32] // features of the sample, by row
@@ -251,10 +250,11 @@ func (*heldRoom) matrix(memory *[]float64, rows, cols int) dense.Matrix[float64]
 	return dense.Of(rows, cols, (*memory)[:n])
 }
 
-// newTrial maps the sample, with at most anchors of its vectors as anchors.
-func (c *chooser) newTrial(s setting, anchors int) *trial {
-	xs, moments := c.prepare(s.features)
-	t := &trial{setting: s, queries: c.queries, unit: 1, room: c.room}
+// newTrial maps the sample, which has the features of the setting, with at most anchors of its vectors as
+// anchors.
+func (c *chooser) newTrial(s setting, sample featured, anchors int) *trial {
+	xs, moments := sample.xs, sample.moments
+	t := &trial{setting: s, unit: 1, room: c.room}
 	if s.kind == model.MapLinear {
 		// Features of a linear map have the unit of the vectors, others have none.
 		sigma, _ := moments.Sigma()
@@ -353,70 +353,67 @@ func (t *trial) hold(y dense.Matrix[float32], gamma float64, n int) (held dense.
 	return held, true
 }
 
-// prepare returns the features of the sample and their moments.
-func (c *chooser) prepare(kind model.FeatureKind) ([]model.Vector, *model.Moments) {
-	p := &c.prepared
-	if p.moments == nil || p.kind != kind {
-		p.kind, p.xs, p.moments = kind, c.xs, model.NewMoments(c.modality)
-		if kind != model.FeaturesRaw {
-			p.xs = slices.Clone(c.xs) // and below a copy of the numbers of each vector
-			for i, x := range c.xs {
-				p.xs[i].Value = slices.Clone(x.Value)
-			}
-			model.NewFeatures(kind, c.moments).ApplyAll(p.xs)
+// prepare returns the sample with features.
+func (c *chooser) prepare(kind model.FeatureKind) featured {
+	f := featured{kind, c.xs, model.NewMoments(c.modality)}
+	if kind != model.FeaturesRaw {
+		f.xs = slices.Clone(c.xs) // and below a copy of the numbers of each vector
+		for i, x := range c.xs {
+			f.xs[i].Value = slices.Clone(x.Value)
 		}
-		p.moments.Add(p.xs, parallel.Workers())
-		p.moments.Settle()
+		model.NewFeatures(kind, c.moments).ApplyAll(f.xs)
 	}
-	return p.xs, p.moments
+	f.moments.Add(f.xs, parallel.Workers())
+	f.moments.Settle()
+	return f
 }
 
-// evaluate returns the outcome of a gamma. One without a solution has no precisions.
-func (c *chooser) evaluate(t *trial, gamma float64) *outcome {
-	o := &outcome{Tried: Tried{FeatureMap: t.features, Map: t.kind, Width: t.width, Anchors: len(t.anchors),
-		Gamma: gamma}}
-	queries := c.judge.queries[:t.queries]
+// evaluate returns the outcome of a gamma, which has a place on the grid, by the first queries of the judge.
+// It also returns the held-out projections of all rows up to the last of these. One without a solution has no
+// precisions.
+func (c *chooser) evaluate(t *trial, n, place int, gamma float64) (*outcome, dense.Matrix[float64]) {
+	o := &outcome{place: place, Tried: Tried{FeatureMap: t.features, Map: t.kind, Width: t.width,
+		Anchors: len(t.anchors), Gamma: gamma}}
+	queries := c.judge.queries[:n]
 	rows := len(c.xs)
-	if t.queries < len(c.judge.queries) {
-		rows = int(queries[len(queries)-1]) + 1
+	if n < len(c.judge.queries) {
+		rows = int(queries[n-1]) + 1
 	}
 	held, ok := t.hold(c.basis.y, gamma, rows)
-	if !ok {
-		return o
+	if ok {
+		o.precisions = c.meanPrecisions(held, queries, c.starts, c.prior)
+		o.MAP, o.StdErr = rank.MeanError(o.precisions)
 	}
-	o.held = held
-	o.precisions = c.meanPrecisions(held, queries, c.starts, c.prior)
-	o.MAP, o.StdErr = rank.MeanError(o.precisions)
-	return o
+	return o, held
 }
 
 // meanPrecisions is precisions in the mean over the first searchStarts of some starts.
-func (c *chooser) meanPrecisions(held dense.Matrix[float64], queries []int32, starts []*startCodes,
+func (b *bench) meanPrecisions(held dense.Matrix[float64], queries []int32, starts []*startCodes,
 	prior float64) []float64 {
 	starts = starts[:min(searchStarts, len(starts))]
 	mean := make([]float64, len(queries))
 	for _, s := range starts {
-		floats.AddScaled(mean, 1/float64(len(starts)), c.precisions(held, queries, s, prior))
+		floats.AddScaled(mean, 1/float64(len(starts)), b.precisions(held, queries, s, prior))
 	}
 	return mean
 }
 
 // precisions returns the average precision of queries, which are rows, under the codes of a start, with a
 // prior. held has the held-out projections of each row.
-func (c *chooser) precisions(held dense.Matrix[float64], queries []int32, s *startCodes,
+func (b *bench) precisions(held dense.Matrix[float64], queries []int32, s *startCodes,
 	prior float64) []float64 {
 	out := make([]float64, len(queries))
-	directions := c.basis.directions(s, prior)
+	directions := b.basis.directions(s, prior)
 	type room struct {
 		z    []float64
 		rows []float64
 		code codec.Code
 	}
-	rooms := make([]*room, len(c.judge.scratch))
+	rooms := make([]*room, len(b.judge.scratch))
 	parallel.Chunks(len(rooms), len(queries), parallel.Rows, func(worker, from, to int) {
 		if rooms[worker] == nil {
-			rooms[worker] = &room{make([]float64, parallel.Rows*c.q),
-				make([]float64, parallel.Rows*held.Cols), codec.NewCode(c.q)}
+			rooms[worker] = &room{make([]float64, parallel.Rows*b.q),
+				make([]float64, parallel.Rows*held.Cols), codec.NewCode(b.q)}
 		}
 		w := rooms[worker]
 		for i, row := range queries[from:to] {
@@ -425,11 +422,11 @@ func (c *chooser) precisions(held dense.Matrix[float64], queries []int32, s *sta
 		z := w.rows
 		if directions != nil {
 			z = w.z
-			dense.MulNT(dense.Of(to-from, c.q, z), dense.Of(to-from, held.Cols, w.rows), directions)
+			dense.MulNT(dense.Of(to-from, b.q, z), dense.Of(to-from, held.Cols, w.rows), directions)
 		}
 		for i := from; i < to; i++ {
-			codec.PackSigns(w.code, z[(i-from)*c.q:(i-from+1)*c.q])
-			out[i] = c.judge.precision(worker, queries[i], w.code, s.codes)
+			codec.PackSigns(w.code, z[(i-from)*b.q:(i-from+1)*b.q])
+			out[i] = b.judge.precision(worker, queries[i], w.code, s.codes)
 		}
 	})
 	return out

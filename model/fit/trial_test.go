@@ -108,7 +108,7 @@ func TestHeldOut(t *testing.T) {
 				}
 				for _, gamma := range []float64{1e-3, .3} {
 					name := fmt.Sprintf("%s, %v, %d anchors, gamma %g", aim.name, kind, anchors, gamma)
-					tt := c.newTrial(setting{model.FeaturesRaw, kind, .5}, anchors)
+					tt := trialOf(c, kind, .5, anchors)
 					held, ok := tt.hold(c.basis.y, gamma, len(c.xs))
 					if !ok || held.Rows != n || held.Cols != len(y[0]) {
 						t.Fatalf("%s: %t, %d x %d", name, ok, held.Rows, held.Cols)
@@ -138,9 +138,8 @@ func TestHeldOut(t *testing.T) {
 						t.Errorf("%s: %d rows are anchors", name, left)
 					}
 					// The chooser makes projections of it by C J D of a start, or by its codes.
-					c.held = held
 					start := c.starts[2]
-					z := c.project(start, .375)
+					z := (&tuning{bench: c.bench, held: held}).project(start, .375)
 					counts := make([]float64, 6)
 					for _, labels := range data.Labels {
 						for _, l := range labels {
@@ -184,11 +183,11 @@ func TestHeldOutWithoutSolution(t *testing.T) {
 		return []float32{v, v, rng.Float32()}
 	})
 	c := chooserOf(t, modalitiesOf([]int{3}), src, Options{Bits: 8})
-	tt := c.newTrial(setting{model.FeaturesRaw, model.MapLinear, 1}, 0)
+	tt := trialOf(c, model.MapLinear, 1, 0)
 	if _, ok := tt.hold(c.basis.y, 0, len(c.xs)); ok {
 		t.Error("a singular matrix has a solution")
 	}
-	if o := c.evaluate(tt, 0); o.precisions != nil {
+	if o, _ := c.evaluate(tt, c.queries, 0, 0); o.precisions != nil {
 		t.Errorf("%+v", o.Tried)
 	}
 	if held, ok := tt.hold(c.basis.y, 1e-3, len(c.xs)); !ok ||
