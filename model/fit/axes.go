@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 	"github.com/fddhdb/fddhdb/model/internal/parallel"
 	"github.com/fddhdb/fddhdb/model/internal/random"
@@ -254,25 +253,22 @@ type canonical struct {
 	mean       dense.Matrix[float32]   // by paired item: the mean of its projections to them
 }
 
-// pairs refuses a sample in which some space has too few items in common with the others.
-func (tr *freeTrainer) pairs() error {
-	if tr.opt.Method != model.MethodCCAITQ {
-		return nil
-	}
-	G := len(tr.groups)
-	has := func(item [][]model.Vector, i, g int) bool {
-		return slices.ContainsFunc(tr.groups[g], func(t int) bool { return item[i][t].Present() })
+// checkPairs refuses a sample in which some space has too few items in common with the others.
+func (s *centredSample) checkPairs() error {
+	G := len(s.groups)
+	has := func(i, g int) bool {
+		return slices.ContainsFunc(s.groups[g], func(t int) bool { return s.items[i][t].Present() })
 	}
 	linked := make([]int, G) // by group: the least group that it is linked with by enough items
 	for g := range linked {
 		linked[g] = g
 	}
-	need := min(leastPairs, max(2, len(tr.items)/2)) // with a handful of items, all of them
+	need := min(leastPairs, max(2, len(s.items)/2)) // with a handful of items, all of them
 	for g := range G {
 		for h := range g {
 			both := 0
-			for i := range tr.items {
-				if has(tr.items, i, g) && has(tr.items, i, h) {
+			for i := range s.items {
+				if has(i, g) && has(i, h) {
 					both++
 				}
 			}
@@ -289,15 +285,15 @@ func (tr *freeTrainer) pairs() error {
 	for g := range G {
 		if linked[g] != 0 {
 			return fmt.Errorf("%w: modalities %q and %q lie in spaces of their own, and hardly any item has both, nor others in between: cca-itq learns from at least %d that do. Put items that have both; or keep modalities of one space alone in a collection, for itq; or give items labels",
-				ErrUnpaired, tr.modalities[tr.groups[0][0]].Name, tr.modalities[tr.groups[g][0]].Name, need)
+				ErrUnpaired, s.modalities[s.groups[0][0]].Name, s.modalities[s.groups[g][0]].Name, need)
 		}
 	}
 	return nil
 }
 
 // correlate does the analysis.
-func (tr *freeTrainer) correlate(ctx context.Context) (*canonical, error) {
-	G, workers := len(tr.groups), parallel.Workers()
+func (s *centredSample) correlate(ctx context.Context) (*canonical, error) {
+	G, workers := len(s.groups), parallel.Workers()
 	most := max(1, min(canonicalAxes, maxCanonicalAxes/G))
 	var axes []dense.Matrix[float64] // by group, p x d
 	// by group: the projections of its items to them, divided by (variance + rho)^(1/2)
@@ -307,9 +303,9 @@ func (tr *freeTrainer) correlate(ctx context.Context) (*canonical, error) {
 	total := 0
 	least := math.MaxInt // axes
 	var own []float64    // by place: variance / (variance + rho)
-	random := tr.random(random.Axes)
-	for _, group := range tr.groups {
-		x, items := tr.centredRows(group)
+	random := s.random(random.Axes)
+	for _, group := range s.groups {
+		x, items := s.rows(group)
 		a, variances, err := principal(ctx, x, min(most, x.Cols), random)
 		if err != nil {
 			return nil, err
@@ -364,7 +360,7 @@ func (tr *freeTrainer) correlate(ctx context.Context) (*canonical, error) {
 		r++
 	}
 	r = max(r, 1)
-	c := &canonical{}
+	var directions []dense.Matrix[float64]
 	for g, a := range axes {
 		v := dense.Of(a.Rows, r, make([]float64, a.Rows*r))
 		for k := range r {
@@ -375,22 +371,22 @@ func (tr *freeTrainer) correlate(ctx context.Context) (*canonical, error) {
 		}
 		w := dense.Of(r, a.Cols, make([]float64, r*a.Cols))
 		dense.AddTN(w, v, a, workers)
-		c.directions = append(c.directions, w)
+		directions = append(directions, w)
 	}
-	c.average(tr, of)
-	return c, nil
+	return &canonical{directions, s.average(directions, of)}, nil
 }
 
-// average sets the mean projections of the items that are in several groups.
-func (c *canonical) average(tr *freeTrainer, of [][]int) {
-	count := make([]int, len(tr.items))
+// average returns the mean projections to the directions of the items that are in several groups. of has the
+// items of each group.
+func (s *centredSample) average(directions []dense.Matrix[float64], of [][]int) dense.Matrix[float32] {
+	count := make([]int, len(s.items))
 	for _, items := range of {
 		for _, i := range items {
 			count[i]++
 		}
 	}
-	rows, r := 0, c.directions[0].Rows
-	place := make([]int, len(tr.items))
+	rows, r := 0, directions[0].Rows
+	place := make([]int, len(s.items))
 	for i, n := range count {
 		place[i] = -1
 		if n > 1 {
@@ -398,20 +394,21 @@ func (c *canonical) average(tr *freeTrainer, of [][]int) {
 			rows++
 		}
 	}
-	c.mean = dense.Of(rows, r, make([]float32, rows*r))
-	for g, group := range tr.groups {
-		x, items := tr.centredRows(group)
-		z := projected(x, c.directions[g])
+	mean := dense.Of(rows, r, make([]float32, rows*r))
+	for g, group := range s.groups {
+		x, items := s.rows(group)
+		z := projected(x, directions[g])
 		for row, i := range items {
 			if place[i] < 0 {
 				continue
 			}
-			to := c.mean.Data[place[i]*r : (place[i]+1)*r]
+			to := mean.Data[place[i]*r : (place[i]+1)*r]
 			for k := range to {
 				to[k] += z.Data[row*r+k] / float32(count[i])
 			}
 		}
 	}
+	return mean
 }
 
 // commonRows returns the rows of two matrices that are of the same items.

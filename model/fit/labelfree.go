@@ -131,163 +131,160 @@ func boundedRow(f *model.Map, dst []float32, v model.Vector) {
 	}
 }
 
-// A freeTrainer carries a training without labels from phase to phase. It belongs to the goroutine of Train.
-// It reads the source once, for a sample; the rest works on the sample.
+// A freeTrainer is a training without labels. It reads the source once, for a sample; the rest works on the
+// sample. A phase takes what the phases before have returned; the trainer itself does not change.
 type freeTrainer struct {
-	opt        Options
+	opt        Options // with defaults filled in
 	modalities []model.Modality
 	groups     [][]int // modalities by the space of their vectors
-	sample     *itemSample
-	items      [][]model.Vector // of the sample: vectors by modality
-	report     Report
-	maps       []*model.Map // by modality
 }
 
 // trainLabelFree is Train for methods without labels; with an engine and no source it is TrainOver.
 func trainLabelFree(ctx context.Context, modalities []model.Modality, src sum.Source, engine sum.Engine,
 	opt Options) (_ *Result, err error) {
 	defer parallel.Guard(&err, "in the numerics")
-	tr := &freeTrainer{opt: opt, modalities: modalities}
 	clock := newStopwatch()
-	if err := tr.check(); err != nil {
+	tr, err := newFreeTrainer(modalities, opt)
+	if err != nil {
 		return nil, err
 	}
-	if err := tr.read(ctx, src, engine); err != nil {
+	sample, err := tr.read(ctx, src, engine)
+	if err != nil {
 		return nil, err
 	}
 	clock.phase("scan")
-	if err := tr.checkMemory(); err != nil {
+	memory, err := tr.checkMemory(len(sample.kept))
+	if err != nil {
 		return nil, err
 	}
-	if err := tr.prepare(); err != nil {
+	centred, chosen, err := tr.centre(sample)
+	if err != nil {
 		return nil, err
 	}
-	if err := tr.pairs(); err != nil {
-		return nil, err
-	}
-	m, err := tr.model(ctx)
+	m, err := tr.model(ctx, centred)
 	if err != nil {
 		return nil, err
 	}
 	clock.phase("solve")
-	codes, err := itemCodes(m, tr.items)
+	codes, err := itemCodes(m, centred.items)
 	if err != nil {
 		return nil, err
 	}
-	tr.report.Bits, tr.report.Method = m.Bits(), m.Method()
-	tr.report.judgeCodes(codes, m.Bits(), nil)
-	tr.report.Seconds = clock.seconds
-	return &Result{Model: m, Report: tr.report}, nil
+	report := Report{Seed: opt.Seed, Bits: m.Bits(), Method: m.Method(), Chosen: chosen, TrainItems: sample.n,
+		MemoryBytes: memory, Seconds: clock.seconds}
+	report.judgeCodes(codes, m.Bits(), nil)
+	return &Result{Model: m, Report: report}, nil
 }
 
-// check refuses options that do not fit, and sets the fields that follow from the modalities.
-func (tr *freeTrainer) check() (err error) {
-	if err := checkModalities(tr.modalities); err != nil {
-		return err
+// newFreeTrainer refuses options that do not fit, and fills in defaults.
+func newFreeTrainer(modalities []model.Modality, opt Options) (*freeTrainer, error) {
+	if err := checkModalities(modalities); err != nil {
+		return nil, err
 	}
-	if tr.groups, err = groups(tr.modalities, tr.opt.Shared); err != nil {
-		return err
+	groups, err := groups(modalities, opt.Shared)
+	if err != nil {
+		return nil, err
 	}
-	if err := tr.opt.checkLabelFree(); err != nil {
-		return err
+	if err := opt.checkLabelFree(); err != nil {
+		return nil, err
 	}
-	tr.opt.Bits = cmp.Or(tr.opt.Bits, DefaultLabelFreeBits)
-	if err := codec.CheckBits(tr.opt.Bits); err != nil {
-		return fmt.Errorf("%w: bits: %w", model.ErrOption, err)
+	opt.Bits = cmp.Or(opt.Bits, DefaultLabelFreeBits)
+	if err := codec.CheckBits(opt.Bits); err != nil {
+		return nil, fmt.Errorf("%w: bits: %w", model.ErrOption, err)
 	}
-	if tr.opt.Features, err = complete("feature map", tr.modalities, tr.opt.Features,
-		model.FeaturesL2); err != nil {
-		return err
+	if opt.Features, err = complete("feature map", modalities, opt.Features, model.FeaturesL2); err != nil {
+		return nil, err
 	}
-	for _, m := range tr.modalities {
-		if k := tr.opt.Features[m.Name]; k > model.FeaturesHellingerL2 {
-			return fmt.Errorf("%w: %v of modality %q: they are raw, zscore, hellinger, log, l2 or hellinger-l2", model.ErrOption, k, m.Name)
+	for _, m := range modalities {
+		if k := opt.Features[m.Name]; k > model.FeaturesHellingerL2 {
+			return nil, fmt.Errorf("%w: %v of modality %q: they are raw, zscore, hellinger, log, l2 or hellinger-l2", model.ErrOption, k, m.Name)
 		}
 		if m.Dim >= wire.MaxFeatures {
-			return fmt.Errorf("%w: modality %q has %d dimensions, and method %v takes at most %d: reduce its vectors first, or leave it out", model.ErrOption, m.Name, m.Dim, tr.opt.Method, wire.MaxFeatures-1)
+			return nil, fmt.Errorf("%w: modality %q has %d dimensions, and method %v takes at most %d: reduce its vectors first, or leave it out", model.ErrOption, m.Name, m.Dim, opt.Method, wire.MaxFeatures-1)
 		}
 	}
-	first := tr.modalities[tr.groups[0][0]]
-	switch several := len(tr.groups) > 1; {
-	case several && tr.opt.Method != model.MethodCCAITQ:
-		return fmt.Errorf("%w: method %v compares vectors of one space, and those of %q and %q lie in spaces of their own: use cca-itq, which learns from items that have both", model.ErrOption, tr.opt.Method, first.Name, tr.modalities[tr.groups[1][0]].Name)
-	case !several && tr.opt.Method == model.MethodCCAITQ:
-		return fmt.Errorf("%w: method %v learns from items with vectors in two spaces or more, and there is the one of %q: use itq", model.ErrOption, tr.opt.Method, first.Name)
+	first := modalities[groups[0][0]]
+	switch several := len(groups) > 1; {
+	case several && opt.Method != model.MethodCCAITQ:
+		return nil, fmt.Errorf("%w: method %v compares vectors of one space, and those of %q and %q lie in spaces of their own: use cca-itq, which learns from items that have both", model.ErrOption, opt.Method, first.Name, modalities[groups[1][0]].Name)
+	case !several && opt.Method == model.MethodCCAITQ:
+		return nil, fmt.Errorf("%w: method %v learns from items with vectors in two spaces or more, and there is the one of %q: use itq", model.ErrOption, opt.Method, first.Name)
 	}
-	tr.report = Report{Seed: tr.opt.Seed, Chosen: map[string]Chosen{}}
-	return nil
+	return &freeTrainer{opt: opt, modalities: modalities, groups: groups}, nil
 }
 
-// checkMemory refuses a training that needs more memory than the options allow. The sample itself,
-// which is there by then, takes a quarter of it.
-func (tr *freeTrainer) checkMemory() error {
+// checkMemory refuses a training that needs more memory than the options allow, and returns what it needs.
+// The sample itself, which is there by then, takes a quarter of it.
+func (tr *freeTrainer) checkMemory(sampled int) (int64, error) {
 	numbers, widest := 0, 0
 	for _, m := range tr.modalities {
 		numbers, widest = numbers+m.Dim, max(widest, m.Dim)
 	}
-	need := int64(16*len(tr.sample.kept)*numbers) + int64(24*min(tr.opt.Bits, widest)*widest)
-	tr.report.MemoryBytes = need
+	need := int64(16*sampled*numbers) + int64(24*min(tr.opt.Bits, widest)*widest)
 	if limit := tr.opt.MemoryBytes; limit > 0 && limit < need {
-		return &MemoryError{Needed: need, Available: limit, Sampling: true}
+		return 0, &MemoryError{Needed: need, Available: limit, Sampling: true}
 	}
-	return nil
+	return need, nil
 }
 
-// read reads the source, or lets an engine read if there is one.
-func (tr *freeTrainer) read(ctx context.Context, src sum.Source, engine sum.Engine) error {
-	rng := rand.New(rand.NewPCG(tr.opt.Seed, random.Items))
-	tr.sample = newItemSample(tr.modalities, sampleSize(tr.modalities), rng)
+// read samples the source, or lets an engine do that if there is one.
+func (tr *freeTrainer) read(ctx context.Context, src sum.Source, engine sum.Engine) (*itemSample, error) {
+	sample := newItemSample(tr.modalities, sampleSize(tr.modalities),
+		rand.New(rand.NewPCG(tr.opt.Seed, random.Items)))
 	var err error
 	if engine != nil {
-		err = tr.sample.readElsewhere(ctx, engine, tr.opt.Seed)
+		err = sample.readElsewhere(ctx, engine, tr.opt.Seed)
 	} else {
-		err = tr.sample.read(ctx, src, tr.opt.Progress)
+		err = sample.read(ctx, src, tr.opt.Progress)
 	}
-	if err != nil {
-		return err
+	if err == nil && sample.n == 0 {
+		err = ErrNoItems
 	}
-	if tr.sample.n == 0 {
-		return ErrNoItems
-	}
-	tr.report.TrainItems = tr.sample.n
-	for _, k := range tr.sample.kept {
-		tr.items = append(tr.items, k.vectors)
-	}
-	return nil
+	return sample, err
 }
 
-// prepare makes the features of each modality and their means.
-func (tr *freeTrainer) prepare() error {
+// A centredSample has the vectors of a sample, and the maps that give them their features and centre them.
+type centredSample struct {
+	*freeTrainer
+	items [][]model.Vector // vectors by modality
+	maps  []*model.Map     // by modality
+}
+
+// centre makes the features of each modality and their means, and says what they are.
+func (tr *freeTrainer) centre(sample *itemSample) (*centredSample, map[string]Chosen, error) {
+	s, chosen := &centredSample{freeTrainer: tr}, map[string]Chosen{}
+	for _, k := range sample.kept {
+		s.items = append(s.items, k.vectors)
+	}
 	for t, mod := range tr.modalities {
-		xs, _ := vectorsOf(tr.items, t)
+		xs, _ := vectorsOf(s.items, t)
 		if len(xs) == 0 {
-			return &model.ModalityError{Modality: mod.Name,
+			return nil, nil, &model.ModalityError{Modality: mod.Name,
 				Problem: "is in no training item, or in hardly any: train without it, or add vectors"}
 		}
 		kind := tr.opt.Features[mod.Name]
 		var raw *model.Moments // of the vectors, for features that depend on them
 		if kind != model.FeaturesRaw && kind != model.FeaturesL2 {
 			raw = featureMoments(mod, nil, xs)
-			if !kind.Fits(raw) {
-				return fmt.Errorf("%w: features %v of modality %q: its vectors hold %g, and they need numbers of 0 or more: use raw, zscore or l2",
-					model.ErrOption, kind, mod.Name, raw.Lowest())
+			if err := checkFit(kind, mod, raw); err != nil {
+				return nil, nil, err
 			}
 		}
 		f := model.NewFeatures(kind, raw)
 		m := featureMoments(mod, f, xs)
 		if _, constant := m.Sigma(); constant {
-			return fmt.Errorf("%w: all %d sampled vectors of modality %q are equal, but for what features %v leave out: without labels there is nothing to learn of them", ErrOneVector, len(xs), mod.Name, kind)
+			return nil, nil, fmt.Errorf("%w: all %d sampled vectors of modality %q are equal, but for what features %v leave out: without labels there is nothing to learn of them", ErrOneVector, len(xs), mod.Name, kind)
 		}
-		tr.maps = append(tr.maps, model.NewLinearMap(mod, f, m.Mean))
-		tr.report.Chosen[mod.Name] = Chosen{Map: model.MapLinear, FeatureMap: kind, Items: tr.sample.items[t],
+		s.maps = append(s.maps, model.NewLinearMap(mod, f, m.Mean))
+		chosen[mod.Name] = Chosen{Map: model.MapLinear, FeatureMap: kind, Items: sample.items[t],
 			Features: mod.Dim}
 	}
-	return nil
+	return s, chosen, nil
 }
 
 // model learns from the sample.
-func (tr *freeTrainer) model(ctx context.Context) (*model.Model, error) {
-	c, err := tr.directions(ctx)
+func (tr *freeTrainer) model(ctx context.Context, sample *centredSample) (*model.Model, error) {
+	c, err := sample.directions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +294,7 @@ func (tr *freeTrainer) model(ctx context.Context) (*model.Model, error) {
 	}
 	T := len(tr.modalities)
 	p := model.Parts{
-		Bits: tr.opt.Bits, Method: tr.opt.Method, Seed: tr.opt.Seed, Modalities: tr.modalities, Maps: tr.maps,
+		Bits: tr.opt.Bits, Method: tr.opt.Method, Seed: tr.opt.Seed, Modalities: tr.modalities, Maps: sample.maps,
 		Gammas: make([]float64, T), Projections: make([][]float64, T), Fusion: slices.Repeat([]float64{1}, T),
 	}
 	for g, group := range tr.groups {
@@ -309,12 +306,15 @@ func (tr *freeTrainer) model(ctx context.Context) (*model.Model, error) {
 }
 
 // directions returns the directions of the codes.
-func (tr *freeTrainer) directions(ctx context.Context) (*canonical, error) {
-	if tr.opt.Method == model.MethodCCAITQ {
-		return tr.correlate(ctx)
+func (s *centredSample) directions(ctx context.Context) (*canonical, error) {
+	if s.opt.Method == model.MethodCCAITQ {
+		if err := s.checkPairs(); err != nil {
+			return nil, err
+		}
+		return s.correlate(ctx)
 	}
-	rows, _ := tr.centredRows(tr.groups[0])
-	axes, _, err := principal(ctx, rows, min(tr.opt.Bits, rows.Cols), tr.random(random.Axes))
+	rows, _ := s.rows(s.groups[0])
+	axes, _, err := principal(ctx, rows, min(s.opt.Bits, rows.Cols), s.random(random.Axes))
 	if err != nil {
 		return nil, err
 	}
@@ -503,26 +503,26 @@ func featureMoments(mod model.Modality, f *model.Features, xs []model.Vector) *m
 	return m
 }
 
-// centredRows returns a row for each item that has a modality of the group: the mean of its vectors of
+// rows returns a row for each item that has a modality of the group: the mean of its vectors of
 // these modalities, each with its features and centred. of has the item of each row.
-func (tr *freeTrainer) centredRows(group []int) (rows dense.Matrix[float32], of []int) {
-	for i, vectors := range tr.items {
+func (s *centredSample) rows(group []int) (rows dense.Matrix[float32], of []int) {
+	for i, vectors := range s.items {
 		if slices.ContainsFunc(group, func(t int) bool { return vectors[t].Present() }) {
 			of = append(of, i)
 		}
 	}
-	d := tr.modalities[group[0]].Dim
+	d := s.modalities[group[0]].Dim
 	rows = dense.Of(len(of), d, make([]float32, len(of)*d))
 	parallel.Chunks(parallel.Workers(), len(of), parallel.Rows, func(_, from, to int) {
 		one := make([]float32, d)
 		for r := from; r < to; r++ {
 			row, n := rows.Data[r*d:(r+1)*d], 0
 			for _, t := range group {
-				x := tr.items[of[r]][t]
+				x := s.items[of[r]][t]
 				if !x.Present() {
 					continue
 				}
-				boundedRow(tr.maps[t], one, x)
+				boundedRow(s.maps[t], one, x)
 				for j, v := range one {
 					row[j] += v
 				}
