@@ -18,6 +18,21 @@
 //
 // Two methods need no labels, itq and cca-itq: labelfree.go has what they compute.
 //
+// # Phases
+//
+// A training with labels is a row of functions, each of which takes what those before it have returned:
+//
+//   - scan: items -> label sets, the random H0 Y0', moments, candidates for anchors, samples to choose with
+//   - choose: these -> settings by modality, centre, prior, start of C, fusion. For each modality: settings
+//     are tried on its sample (chooser), and the best gives held-out projections (tuning)
+//   - maps: settings, moments, anchors -> feature maps
+//   - embedding: maps, items -> vectors of labels, if there are more labels than bits
+//   - sweeps: label sets, H0 Y0', maps -> codes (solution)
+//   - statistics: a model with these codes, items -> sums
+//   - solve: sums -> projections, and the report of all
+//
+// Without labels there are fewer; see trainLabelFree.
+//
 // # Chosen settings
 //
 // Settings of a modality that the options leave open (features, map, its width, and the

@@ -42,8 +42,8 @@ func trainOver(ctx context.Context, modalities []model.Modality, engine sum.Engi
 	if opt.Method.LabelFree() && opt.Method <= model.MethodCCAITQ {
 		return trainLabelFree(ctx, modalities, nil, engine, opt)
 	}
-	undecided := openSettings(opt, modalities)
-	if opt, err = opt.withDefaults(modalities); err != nil {
+	opt, from, err := begin(opt, modalities)
+	if err != nil {
 		return nil, err
 	}
 	if opt.Method != model.MethodLabels {
@@ -52,8 +52,6 @@ func trainOver(ctx context.Context, modalities []model.Modality, engine sum.Engi
 	if !survey.Labelled {
 		return nil, errNoneHasLabels
 	}
-	from := seeded(opt.Seed, opt.Bits)
-	from.open = undecided
 	return train(ctx, modalities, nil, engine, opt, from)
 }
 

@@ -61,6 +61,15 @@ func seeded(seed uint64, bits int) start {
 	}
 }
 
+// begin fills in the defaults of options, and returns the start of their seed.
+func begin(opt Options, modalities []model.Modality) (Options, start, error) {
+	undecided := openSettings(opt, modalities)
+	opt, err := opt.withDefaults(modalities)
+	from := seeded(opt.Seed, opt.Bits)
+	from.open = undecided
+	return opt, from, err
+}
+
 // Train learns a model from items. See the package comment for the methods and Options for the
 // settings. What follows is about methods that learn from labels. The others read the source once, hold a
 // sample of it, up to some 400 MB, and take seconds, up to a few minutes with 512 bits or more.
@@ -94,13 +103,10 @@ func Train(ctx context.Context, modalities []model.Modality, src sum.Source, opt
 		}
 		return result, nil
 	}
-	undecided := openSettings(opt, modalities)
-	opt, err := opt.withDefaults(modalities)
+	opt, from, err := begin(opt, modalities)
 	if err != nil {
 		return nil, fmt.Errorf("training: %w", err)
 	}
-	from := seeded(opt.Seed, opt.Bits)
-	from.open = undecided
 	result, err := train(ctx, slices.Clone(modalities), src, nil, opt, from)
 	if err != nil {
 		return nil, fmt.Errorf("training: %w", err)
