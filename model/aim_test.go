@@ -156,9 +156,8 @@ func (l *ledger) check(t *testing.T, what string, m *Model) {
 	t.Helper()
 	if m.aim == AimLabels {
 		for k, w := range l.weights(m) {
-			if !approx(m.weights[k], w, 1e-12*w) {
-				t.Errorf("%s: label %d has the weight %g, want %g", what, m.labels[k], m.weights[k], w)
-			}
+			failIf(t, !approx(m.weights[k], w, 1e-12*w), "%s: label %d has the weight %g, want %g", what,
+				m.labels[k], m.weights[k], w)
 		}
 	}
 	goals, e := l.goals(m), m.NewEncoder()
@@ -174,21 +173,15 @@ func (l *ledger) check(t *testing.T, what string, m *Model) {
 			if g == nil {
 				continue
 			}
-			if err := e.MapVector(phi, mod, Dense(item.Vectors[mod].Value)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.MapVector(phi, mod, Dense(item.Vectors[mod].Value)))
 			row := mat.NewVecDense(k, widened(phi))
 			a.SymRankOne(a, 1, row)
 			b.RankOne(b, 1, row, mat.NewVecDense(m.bits, g))
 		}
 		var cholesky mat.Cholesky
 		var want mat.Dense
-		if !cholesky.Factorize(a) {
-			t.Fatalf("%s: the oracle has no solution", what)
-		}
-		if err := cholesky.SolveTo(&want, b); err != nil {
-			t.Fatal(err)
-		}
+		stopIf(t, !cholesky.Factorize(a), "%s: the oracle has no solution", what)
+		must(t, cholesky.SolveTo(&want, b))
 		if off := relative(mat.NewDense(m.bits, k, m.p[mod].Unpack().Data), want.T()); !(off <= 1e-9) {
 			t.Errorf("%s: P of modality %d is off by %.2g", what, mod, off)
 		}
@@ -232,14 +225,8 @@ func aimed(t *testing.T, d *synth.Data, opt Options, first int) (*Online, *ledge
 	t.Helper()
 	opt.Anchors, opt.Fusion = 50, "auto" // which subtracts the mean aim
 	ms := modalitiesOf([]int{9, 6, 5})
-	r, err := Train(t.Context(), ms, synthetic(d.Slice(0, first)), settled(ms, opt))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := NewOnline(r.Model, r.Statistics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), ms, synthetic(d.Slice(0, first)), settled(ms, opt)))(t)
+	o := need(NewOnline(r.Model, r.Statistics))(t)
 	l := new(ledger)
 	items := examples(d, never)
 	for i, item := range items[:first] {
@@ -262,20 +249,14 @@ func aimed(t *testing.T, d *synth.Data, opt Options, first int) (*Online, *ledge
 // learn lets items teach, and enters their lessons.
 func (l *ledger) learn(t *testing.T, o *Online, items []Example, teacher Teacher) {
 	t.Helper()
-	done, err := o.Learn(t.Context(), items, teacher, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := need(o.Learn(t.Context(), items, teacher, 0))(t)
 	l.add(items, done.Lessons)
 }
 
 // revise makes a revision and checks it.
 func (l *ledger) revise(t *testing.T, what string, o *Online) *Model {
 	t.Helper()
-	m, err := o.Revision()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := need(o.Revision())(t)
 	l.check(t, what, m)
 	return m
 }
@@ -310,29 +291,21 @@ func TestStreamIsBatch(t *testing.T) {
 					}
 				}
 				m := l.revise(t, "all", o)
-				if m.aim == AimLabels && slices.Equal(m.weights, first.weights) ||
-					m.Fingerprint() != first.Fingerprint() {
-					t.Errorf("weights %v, %v when trained", m.weights, first.weights)
-				}
+				failIf(t, m.aim == AimLabels && slices.Equal(m.weights, first.weights) ||
+					m.Fingerprint() != first.Fingerprint(), "weights %v, %v when trained", m.weights,
+					first.weights)
 				// Half of what was trained, in between the rest, and then everything since.
 				items, lessons := l.cut(0)
-				if err := o.Forget(t.Context(), items[:trained/2], lessons[:trained/2]); err != nil {
-					t.Fatal(err)
-				}
+				must(t, o.Forget(t.Context(), items[:trained/2], lessons[:trained/2]))
 				l.add(items[trained/2:], lessons[trained/2:])
 				l.revise(t, "half of the training forgotten", o)
-				if err := o.Relearn(t.Context(), items[:trained/2], lessons[:trained/2]); err != nil {
-					t.Fatal(err)
-				}
-				if err := o.Forget(t.Context(), items[trained:], lessons[trained:]); err != nil {
-					t.Fatal(err)
-				}
+				must(t, o.Relearn(t.Context(), items[:trained/2], lessons[:trained/2]))
+				must(t, o.Forget(t.Context(), items[trained:], lessons[trained:]))
 				l.items, l.lessons = items[:trained], lessons[:trained]
 				m = l.revise(t, "all later ones forgotten", o)
 				sameProjections(t, "brought back", m, first, 1e-9)
-				if !slices.Equal(m.weights, first.weights) {
-					t.Errorf("weights %v, %v when trained", m.weights, first.weights)
-				}
+				failIf(t, !slices.Equal(m.weights, first.weights), "weights %v, %v when trained", m.weights,
+					first.weights)
 			})
 		}
 	}
@@ -386,9 +359,7 @@ func TestStreamOfUnlabelledIsBatch(t *testing.T) {
 					// New labels before, between and after the others; few items update W in place.
 					grown := len(l.items)
 					for i, label := range []uint32{15, 3, 99} {
-						if err := o.Grow(label); err != nil {
-							t.Fatal(err)
-						}
+						must(t, o.Grow(label))
 						m = l.revise(t, fmt.Sprintf("label %d grown", label), o)
 						items := slices.Clone(rest[i*20 : i*20+[]int{5, 20, 9}[i]])
 						for j := range items {
@@ -398,9 +369,7 @@ func TestStreamOfUnlabelledIsBatch(t *testing.T) {
 						m = l.revise(t, fmt.Sprintf("label %d learned", label), o)
 					}
 					items, lessons := l.cut(grown)
-					if err := o.Forget(t.Context(), items, lessons); err != nil {
-						t.Fatal(err)
-					}
+					must(t, o.Forget(t.Context(), items, lessons))
 					m = l.revise(t, "new labels forgotten", o)
 					if at := slices.Index(m.labels, 3); m.aim == AimLabels &&
 						(m.weights[at] < 1 || math.IsInf(m.weights[at], 0)) {
@@ -410,22 +379,11 @@ func TestStreamOfUnlabelledIsBatch(t *testing.T) {
 				items, lessons := l.cut(trained)
 				slices.Reverse(items)
 				slices.Reverse(lessons)
-				if err := o.Forget(t.Context(), items, lessons); err != nil {
-					t.Fatal(err)
-				}
+				must(t, o.Forget(t.Context(), items, lessons))
 				m = l.revise(t, "forgotten", o)
-				b, err := o.Statistics().MarshalBinary()
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, err := UnmarshalStatistics(b)
-				if err != nil {
-					t.Fatal(err)
-				}
-				refit, _, err := m.Refit(s, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := need(o.Statistics().MarshalBinary())(t)
+				s := need(UnmarshalStatistics(b))(t)
+				refit, _ := need2(m.Refit(s, nil))(t)
 				l.check(t, "stored", refit)
 			})
 		}
@@ -442,31 +400,20 @@ func TestNothingLabelledIsLeft(t *testing.T) {
 		rest[i].Labels = nil
 	}
 	l.learn(t, o, rest[:120], TeacherSelf)
-	if err := o.Forget(t.Context(), items, lessons); err != nil {
-		t.Fatal(err)
-	}
-	m, err := o.Revision()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(m.weights, before) {
-		t.Errorf("weights %v, and %v before", m.weights, before)
-	}
+	must(t, o.Forget(t.Context(), items, lessons))
+	m := need(o.Revision())(t)
+	failIf(t, !slices.Equal(m.weights, before), "weights %v, and %v before", m.weights, before)
 	e, z := m.NewEncoder(), make([]float64, 24)
 	right, bits := 0, 0
 	for i, item := range l.items {
 		for mod, x := range item.Vectors {
 			if code := l.lessons[i].Codes[mod]; x.Present() {
-				if err := e.ProjectVectors(z, mod, []Vector{x}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, e.ProjectVectors(z, mod, []Vector{x}))
 				right, bits = right+24-codec.Distance(code, codec.PackSigns(codec.NewCode(24), z)), bits+24
 			}
 		}
 	}
-	if right < bits*9/10 {
-		t.Errorf("%d of %d bits are those that were learned", right, bits)
-	}
+	failIf(t, right < bits*9/10, "%d of %d bits are those that were learned", right, bits)
 }
 
 // TestWeightsFollowCounts: later items change the sizes of classes, and so the weights of
@@ -485,16 +432,13 @@ func TestWeightsFollowCounts(t *testing.T) {
 		items = slices.Concat(items, items, items)
 		l.learn(t, o, items, TeacherLabels)
 		m := l.revise(t, fmt.Sprintf("prior %g", prior), o)
-		if m.Prior() != prior || m.Aim() != AimLabels {
-			t.Errorf("aim %v, prior %g", m.Aim(), m.Prior())
-		}
+		failIf(t, m.Prior() != prior || m.Aim() != AimLabels, "aim %v, prior %g", m.Aim(), m.Prior())
 		at := slices.Index(m.labels, 50)
 		was, is := trained.weights[at], m.weights[at]
 		same := slices.Equal(m.p[1].Unpack().Data, trained.p[1].Unpack().Data)
-		if prior == 0 && (was != 1 || is != 1 || !same) || prior > 0 && (is >= was || same) {
-			t.Errorf("prior %g: the weight goes from %g to %g; projections of text are the same: %t", prior,
-				was, is, same)
-		}
+		failIf(t, prior == 0 && (was != 1 || is != 1 || !same) || prior > 0 && (is >= was || same),
+			"prior %g: the weight goes from %g to %g; projections of text are the same: %t", prior, was, is,
+			same)
 	}
 }
 
@@ -509,15 +453,11 @@ func TestReopenedIsBatch(t *testing.T) {
 		}
 		l.learn(t, o, unlabelled, TeacherModality)
 		m := l.revise(t, fmt.Sprintf("prior %g, taught by a projection", prior), o)
-		again, err := NewOnline(m, o.Statistics())
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := need(NewOnline(m, o.Statistics()))(t)
 		same := l.revise(t, fmt.Sprintf("prior %g, reopened", prior), again)
 		for mod := range m.p {
-			if !slices.Equal(same.p[mod].Unpack().Data, m.p[mod].Unpack().Data) {
-				t.Errorf("prior %g: without new items modality %d has another projection", prior, mod)
-			}
+			failIf(t, !slices.Equal(same.p[mod].Unpack().Data, m.p[mod].Unpack().Data),
+				"prior %g: without new items modality %d has another projection", prior, mod)
 		}
 		var items []Example
 		for _, item := range rest[60:] {
@@ -536,10 +476,8 @@ func TestAllLabels(t *testing.T) {
 		o, l, rest := aimed(t, aimPairs(6, perItem), Options{Bits: 24}, 150)
 		m := o.model
 		code, again := codec.NewCode(24), codec.NewCode(24)
-		if !m.LabelCode(code, all) || !m.LabelCode(again, append(slices.Clone(all), 60)) ||
-			!slices.Equal(code, again) {
-			t.Fatalf("%x and %x", code, again)
-		}
+		stopIf(t, !m.LabelCode(code, all) || !m.LabelCode(again, append(slices.Clone(all), 60)) ||
+			!slices.Equal(code, again), "%x and %x", code, again)
 		if ones := code[0] == 1<<24-1; ones != (perItem == 1) {
 			t.Errorf("%d labels an item: the code of all labels is %x", perItem, code)
 		}
@@ -569,13 +507,10 @@ func TestAllLabels(t *testing.T) {
 				z[j] += v
 			}
 		}
-		if !o.model.LabelCode(code, all) || !slices.Equal(code, codec.PackSigns(codec.NewCode(24), z)) {
-			t.Errorf("code %x of %v", code, z)
-		}
+		failIf(t, !o.model.LabelCode(code, all) || !slices.Equal(code, codec.PackSigns(codec.NewCode(24), z)),
+			"code %x of %v", code, z)
 		for _, v := range z {
-			if !(math.Abs(v) > 1e-6) {
-				t.Errorf("rounding decides about the code: %v", z)
-			}
+			failIf(t, !(math.Abs(v) > 1e-6), "rounding decides about the code: %v", z)
 		}
 	}
 }
@@ -595,20 +530,16 @@ func TestLabelAim(t *testing.T) {
 			if len(known) == 0 {
 				continue
 			}
-			if !m.LabelAim(g, append(slices.Clone(item.Labels), 1000)) {
-				t.Fatal("labels unknown")
-			}
+			stopIf(t, !m.LabelAim(g, append(slices.Clone(item.Labels), 1000)), "labels unknown")
 			for j, want := range goalOf(m, w, known) {
-				if !approx(g[j], want, 1e-12) {
-					t.Fatalf("%s: labels %v teach %g in bit %d, want %g", c.name, known, g[j], j, want)
-				}
+				stopIf(t, !approx(g[j], want, 1e-12), "%s: labels %v teach %g in bit %d, want %g", c.name,
+					known, g[j], j, want)
 			}
 		}
 		before := slices.Clone(g)
 		for _, none := range [][]uint32{nil, {1000}} {
-			if m.LabelAim(g, none) || !slices.Equal(g, before) {
-				t.Errorf("%s: labels %v teach something, or dst changed", c.name, none)
-			}
+			failIf(t, m.LabelAim(g, none) || !slices.Equal(g, before),
+				"%s: labels %v teach something, or dst changed", c.name, none)
 		}
 	}
 }
@@ -619,9 +550,7 @@ func TestWeightedCodes(t *testing.T) {
 	d := allAims[4].data()
 	o, _, _ := aimed(t, d, allAims[4].opt, 400)
 	m := o.model
-	if m.Aim() != AimWeighted || m.Prior() != .125 {
-		t.Fatalf("aim %v, prior %g", m.Aim(), m.Prior())
-	}
+	stopIf(t, m.Aim() != AimWeighted || m.Prior() != .125, "aim %v, prior %g", m.Aim(), m.Prior())
 	counts := make([]float64, len(m.labels))
 	for _, set := range d.Labels[:400] {
 		for _, l := range set {
@@ -657,9 +586,7 @@ func TestAimNames(t *testing.T) {
 	for _, a := range []Aim{AimAuto, AimLabels, AimCodes, AimWeighted} {
 		b, err := json.Marshal(a)
 		var back Aim
-		if err != nil || json.Unmarshal(b, &back) != nil || back != a {
-			t.Errorf("%v: %s, %v", a, b, err)
-		}
+		failIf(t, err != nil || json.Unmarshal(b, &back) != nil || back != a, "%v: %s, %v", a, b, err)
 		if got, err := ParseAim(a.String()); (err != nil) != (a == AimWeighted) || err == nil && got != a {
 			t.Errorf("%v: %v, %v", a, got, err)
 		}

@@ -80,15 +80,12 @@ func TestFeaturesAgainstDefinition(t *testing.T) {
 			got := make([]float32, len(x))
 			f.Apply(got, Dense(x))
 			for j, want := range definition(x) {
-				if !approx(float64(got[j]), want, 1e-6*max(1, math.Abs(want))) {
-					t.Fatalf("%v of %v: %v, want %g at %d", kind, x, got, want, j)
-				}
+				stopIf(t, !approx(float64(got[j]), want, 1e-6*max(1, math.Abs(want))),
+					"%v of %v: %v, want %g at %d", kind, x, got, want, j)
 			}
 			in := slices.Clone(x)
 			f.Apply(in, Dense(in))
-			if !slices.Equal(in, got) {
-				t.Fatalf("%v in place: %v, want %v", kind, in, got)
-			}
+			stopIf(t, !slices.Equal(in, got), "%v in place: %v, want %v", kind, in, got)
 		}
 		for _, x := range [][]float32{
 			{math.MaxFloat32, -math.MaxFloat32, 1e30, -1e30, -math.MaxFloat32},
@@ -97,9 +94,7 @@ func TestFeaturesAgainstDefinition(t *testing.T) {
 			got := make([]float32, len(x))
 			f.Apply(got, Dense(x))
 			for _, v := range got {
-				if v-v != 0 {
-					t.Errorf("%v of %v: %v", kind, x, got)
-				}
+				failIf(t, v-v != 0, "%v of %v: %v", kind, x, got)
 			}
 		}
 	}
@@ -117,9 +112,8 @@ func TestRBFLinear(t *testing.T) {
 	both.apply(got, denseAll(rows), new(MapScratch))
 	for i, x := range rows {
 		row := got[26*i : 26*i+26]
-		if !slices.Equal(row[:20], want[20*i:20*i+20]) || row[25] != 1 {
-			t.Fatalf("row %d: %v, want %v and the intercept", i, row, want[20*i:20*i+20])
-		}
+		stopIf(t, !slices.Equal(row[:20], want[20*i:20*i+20]) || row[25] != 1,
+			"row %d: %v, want %v and the intercept", i, row, want[20*i:20*i+20])
 		for j, v := range x {
 			if w := (float64(v) - mo.Mean[j]) / math.Sqrt(sigma/2); !approx(float64(row[20+j]), w, 1e-5) {
 				t.Fatalf("row %d, column %d: %g, want %g", i, j, row[20+j], w)
@@ -129,9 +123,7 @@ func TestRBFLinear(t *testing.T) {
 	far := make([]float32, 26)
 	both.apply(far, []Vector{{Value: []float32{math.MaxFloat32, -math.MaxFloat32, 1, 1, 1}}}, new(MapScratch))
 	for _, v := range far {
-		if v-v != 0 {
-			t.Fatalf("%v", far)
-		}
+		stopIf(t, v-v != 0, "%v", far)
 	}
 }
 
@@ -159,9 +151,7 @@ func TestMomentsMerge(t *testing.T) {
 			if d := whole.m2[j] - parts.m2[j]; d*d > 1e-18*(1+whole.m2[j]*whole.m2[j]) {
 				t.Fatalf("squares %g, not %g", parts.m2[j], whole.m2[j])
 			}
-			if whole.low[j] != parts.low[j] {
-				t.Fatalf("least %g, not %g", parts.low[j], whole.low[j])
-			}
+			stopIf(t, whole.low[j] != parts.low[j], "least %g, not %g", parts.low[j], whole.low[j])
 		}
 	}
 }

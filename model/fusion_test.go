@@ -62,9 +62,7 @@ func TestFuse(t *testing.T) {
 					want -= w * mean[j]
 				}
 			}
-			if !approx(got, want, 1e-12) {
-				t.Fatalf("%+v: bit %d is %g, want %g", c, j, got, want)
-			}
+			stopIf(t, !approx(got, want, 1e-12), "%+v: bit %d is %g, want %g", c, j, got, want)
 		}
 	}
 	// Far from everything there are no signs, even if the mean code is subtracted.

@@ -32,10 +32,7 @@ func testGrow(t *testing.T, opt Options, most, least int) {
 	dims := []int{9, 6}
 	data := synth.Pairs(synth.Config{Items: 300, Classes: 5, Dims: dims, LabelsPerItem: 2, Seed: 4})
 	ms := modalitiesOf(dims)
-	r, err := Train(t.Context(), ms, synthetic(data), settled(ms, opt))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), ms, synthetic(data), settled(ms, opt)))(t)
 	m, s := r.Model, r.Statistics
 	if _, _, err := m.Grow(s, m.labels[2]); !errors.Is(err, ErrOption) {
 		t.Errorf("a label that is known: %v", err)
@@ -46,20 +43,13 @@ func testGrow(t *testing.T, opt Options, most, least int) {
 	before, after := codec.NewCode(16), codec.NewCode(16)
 	trained := m
 	for label := uint32(100); len(m.labels) < most; label-- { // each one sorts before the last
-		next, grown, err := m.Grow(s, label)
-		if err != nil {
-			t.Fatal(err)
-		}
+		next, grown := need2(m.Grow(s, label))(t)
 		again, _, err := m.Grow(s, label)
-		if err != nil || !slices.Equal(again.c, next.c) {
-			t.Errorf("growing twice gives two directions: %v", err)
-		}
+		failIf(t, err != nil || !slices.Equal(again.c, next.c), "growing twice gives two directions: %v", err)
 		for i := range data.Labels {
 			m.LabelCode(before, data.Labels[i])
 			next.LabelCode(after, append(slices.Clone(data.Labels[i]), label+1000))
-			if !slices.Equal(before, after) {
-				t.Fatalf("the code of item %d has changed", i)
-			}
+			stopIf(t, !slices.Equal(before, after), "the code of item %d has changed", i)
 		}
 		for a := range len(next.labels) {
 			for b := range a + 1 {
@@ -79,24 +69,17 @@ func testGrow(t *testing.T, opt Options, most, least int) {
 				case a == b:
 					want = 1
 				}
-				if !approx(dot, want, 1e-9) {
-					t.Fatalf("labels %d and %d: the product of their directions is %g", next.labels[a],
-						next.labels[b], dot)
-				}
+				stopIf(t, !approx(dot, want, 1e-9), "labels %d and %d: the product of their directions is %g",
+					next.labels[a], next.labels[b], dot)
 			}
 		}
-		if next.Fingerprint() == m.Fingerprint() {
-			t.Error("the fingerprint is the same")
-		}
+		failIf(t, next.Fingerprint() == m.Fingerprint(), "the fingerprint is the same")
 		if refit, _, err := next.Refit(grown, nil); err != nil {
 			t.Fatal(err)
 		} else {
 			sameProjections(t, "grown", refit, m, 1e-9)
 		}
-		b, err := next.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(next.MarshalBinary())(t)
 		if read, err := Unmarshal(b); err != nil || !slices.Equal(read.Labels(), next.Labels()) {
 			t.Fatalf("%v", err)
 		}
@@ -134,24 +117,11 @@ func TestGrownLabelIsLearned(t *testing.T) {
 			}
 		}
 	}
-	r, err := Train(t.Context(), ms, synthetic(known), settled(ms, Options{Bits: 32, Anchors: 100}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, s, err := r.Model.Grow(r.Statistics, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := NewOnline(m, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.Learn(t.Context(), late, TeacherLabels, 0); err != nil {
-		t.Fatal(err)
-	}
-	if m, err = o.Revision(); err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), ms, synthetic(known), settled(ms, Options{Bits: 32, Anchors: 100})))(t)
+	m, s := need2(r.Model.Grow(r.Statistics, 3))(t)
+	o := need(NewOnline(m, s))(t)
+	need(o.Learn(t.Context(), late, TeacherLabels, 0))(t)
+	m = need(o.Revision())(t)
 	db, queries := codec.NewCodes(32, 0), codec.NewCodes(32, 0)
 	code, z := codec.NewCode(32), make([]float64, 32)
 	e := m.NewEncoder()
@@ -161,18 +131,11 @@ func TestGrownLabelIsLearned(t *testing.T) {
 			db.Append(code)
 			continue
 		}
-		if err := e.Project(z, 0, data.Vectors[0][i]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Project(z, 0, data.Vectors[0][i]))
 		queries.Append(codec.PackSigns(code, z))
 	}
-	found, err := MAPTie(t.Context(), db, data.Labels[:700], queries, data.Labels[700:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found < .9 {
-		t.Errorf("mAP is %.3f", found)
-	}
+	found := need(MAPTie(t.Context(), db, data.Labels[:700], queries, data.Labels[700:]))(t)
+	failIf(t, found < .9, "mAP is %.3f", found)
 }
 
 // Growing in the middle of a stream gives the same result as growing at its beginning.
@@ -184,41 +147,23 @@ func TestOnlineGrow(t *testing.T) {
 		items[20+i].Labels = []uint32{2, 50}
 	}
 	for i, chunk := range [][]Example{items[:20], items[20:]} {
-		if err := early.Grow(50 + uint32(i)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := early.Learn(t.Context(), chunk, TeacherLabels, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, early.Grow(50+uint32(i)))
+		need(early.Learn(t.Context(), chunk, TeacherLabels, 0))(t)
 	}
 	s := late.stats
-	if _, err := late.Learn(t.Context(), items[:20], TeacherLabels, 0); err != nil {
-		t.Fatal(err)
-	}
+	need(late.Learn(t.Context(), items[:20], TeacherLabels, 0))(t)
 	for l := uint32(50); l < 52; l++ {
-		if err := late.Grow(l); err != nil {
-			t.Fatal(err)
-		}
+		must(t, late.Grow(l))
 	}
-	if _, err := late.Learn(t.Context(), items[20:], TeacherLabels, 0); err != nil {
-		t.Fatal(err)
-	}
-	a, err := early.Revision()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := late.Revision()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(a.Labels(), []uint32{0, 1, 2, 3, 4, 5, 50, 51}) || a.Fingerprint() != b.Fingerprint() {
-		t.Errorf("labels %v and %v", a.Labels(), b.Labels())
-	}
+	need(late.Learn(t.Context(), items[20:], TeacherLabels, 0))(t)
+	a := need(early.Revision())(t)
+	b := need(late.Revision())(t)
+	failIf(t, !slices.Equal(a.Labels(), []uint32{0, 1, 2, 3, 4, 5, 50, 51}) ||
+		a.Fingerprint() != b.Fingerprint(), "labels %v and %v", a.Labels(), b.Labels())
 	sameProjections(t, "grown late", b, a, 1e-9)
 	sameStatistics(t, "grown late", late.Statistics(), early.Statistics())
-	if late.Statistics() != s || s.fingerprint != b.fingerprint {
-		t.Error("the statistics are not those that were given")
-	}
+	failIf(t, late.Statistics() != s || s.fingerprint != b.fingerprint,
+		"the statistics are not those that were given")
 	if err := late.Grow(50); !errors.Is(err, ErrOption) {
 		t.Errorf("a label twice: %v", err)
 	}
@@ -240,10 +185,7 @@ func testResidualOf(t *testing.T, aim Aim) {
 	o, rest := begunAt(t, 150, aim)
 	rest = rest.Slice(0, 60)
 	s := shard(t, o.model, rest)
-	m, _, err := o.model.Refit(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, _ := need2(o.model.Refit(s, nil))(t)
 	items := examples(rest, never)
 	others := append(slices.Clone(items), Example{Vectors: items[0].Vectors},
 		Example{Vectors: items[0].Vectors, Labels: []uint32{1000}})
@@ -256,9 +198,7 @@ func testResidualOf(t *testing.T, aim Aim) {
 				continue
 			}
 			n++
-			if err := of(i).NewEncoder().ProjectVectors(z, mod, it.Vectors[mod:mod+1]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, of(i).NewEncoder().ProjectVectors(z, mod, it.Vectors[mod:mod+1]))
 			m.LabelAim(g, it.Labels)
 			for j, v := range z {
 				sum += (g[j] - v) * (g[j] - v)
@@ -272,12 +212,8 @@ func testResidualOf(t *testing.T, aim Aim) {
 	without := make([]*Model, len(items))
 	for i := range items {
 		left := shard(t, o.model, rest.Slice(0, i))
-		if err := left.Merge(shard(t, o.model, rest.Slice(i+1, 60))); err != nil {
-			t.Fatal(err)
-		}
-		if without[i], _, err = o.model.Refit(left, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, left.Merge(shard(t, o.model, rest.Slice(i+1, 60))))
+		without[i], _ = need2(o.model.Refit(left, nil))(t)
 	}
 	for what, c := range map[string]struct {
 		taught *Statistics
@@ -288,10 +224,7 @@ func testResidualOf(t *testing.T, aim Aim) {
 		"new items":     {nil, others, func(int) *Model { return m }, 1e-9},
 		"each left out": {s, items, func(i int) *Model { return without[i] }, near},
 	} {
-		got, n, err := m.ResidualOf(c.items, c.taught)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got, n := need2(m.ResidualOf(c.items, c.taught))(t)
 		for mod := range got {
 			if r, of := want(mod, c.of); !(math.Abs(got[mod]-r) <= c.near*r) || n[mod] != of {
 				t.Errorf("%s: modality %d: %g of %d items, want %g of %d", what, mod, got[mod], n[mod], r, of)

@@ -16,27 +16,16 @@ import (
 func guarded(t testing.TB, d *synth.Data, opt Options, first, hold int) (*Online, *Guard, []Example) {
 	t.Helper()
 	dims := []int{len(d.Vectors[0][0]), len(d.Vectors[1][0])}
-	r, err := Train(t.Context(), modalitiesOf(dims), synthetic(d.Slice(0, first)), opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := NewOnline(r.Model, r.Statistics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf(dims), synthetic(d.Slice(0, first)), opt))(t)
+	o := need(NewOnline(r.Model, r.Statistics))(t)
 	held := examples(d.Slice(0, hold), never)
 	var lessons []Lesson
 	for i, item := range held {
 		lessons = append(lessons, r.Lesson(i, item.Labels))
 	}
-	g, err := o.Guard(t.Context(), held, lessons)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := need(o.Guard(t.Context(), held, lessons))(t)
 	rest := examples(d.Slice(first, d.Items()), func(int) bool { return true })
-	if err := g.Learn(t.Context(), rest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Learn(t.Context(), rest))
 	return o, g, rest
 }
 
@@ -64,19 +53,12 @@ func TestGuard(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			o, g, _ := guarded(t, c.data, Options{Bits: 64}, 300, c.hold)
 			before := o.model
-			v, err := g.Verdict()
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := need(g.Verdict())(t)
 			t.Logf("%+v", v)
-			if v.Adopt != c.adopt || !strings.Contains(v.Reason, c.says) || v.Held < c.measure ||
-				v.Held > c.hold {
-				t.Errorf("%+v", v)
-			}
+			failIf(t, v.Adopt != c.adopt || !strings.Contains(v.Reason, c.says) || v.Held < c.measure ||
+				v.Held > c.hold, "%+v", v)
 			// modality 0 has more dimensions with the same noise
-			if v.Lead != g.Lead() || c.hold > 0 && v.Lead != 0 {
-				t.Errorf("modality %d teaches", v.Lead)
-			}
+			failIf(t, v.Lead != g.Lead() || c.hold > 0 && v.Lead != 0, "modality %d teaches", v.Lead)
 			for mod := range 2 {
 				if d := v.After[mod] - v.Before[mod]; c.adopt && d <= 0 || c.what == "harms" && d >= 0 ||
 					v.Before[mod] > 1 {
@@ -86,10 +68,7 @@ func TestGuard(t *testing.T) {
 			if again, err := g.Verdict(); err != nil || fmt.Sprint(again) != fmt.Sprint(v) {
 				t.Errorf("another verdict the second time: %+v, %v", again, err)
 			}
-			m, err := o.Revision()
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := need(o.Revision())(t)
 			sameProjections(t, "the Online", m, before, 1e-12)
 			if n := o.Statistics().Items(0); n != 300 {
 				t.Errorf("the Online has %d items", n)
@@ -103,26 +82,15 @@ func TestGuardForgets(t *testing.T) {
 	o, rest := begun(t, 150)
 	want := o.Statistics().Clone()
 	items := examples(rest, never)
-	done, err := o.Learn(t.Context(), items[:200], TeacherLabels, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := need(o.Learn(t.Context(), items[:200], TeacherLabels, 0))(t)
 	held, lessons := slices.Clone(items[:250]), slices.Clone(done.Lessons)
 	for range 50 { // they have not taught
 		lessons = append(lessons, Lesson{})
 	}
-	g, err := o.Guard(t.Context(), held, lessons)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := need(o.Guard(t.Context(), held, lessons))(t)
 	sameStatistics(t, "the guard's", g.online.Statistics(), want)
-	v, err := g.Verdict()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v.Adopt || v.Gain != 0 || v.StdErr != 0 || v.Held != 250 {
-		t.Errorf("of nothing: %+v", v)
-	}
+	v := need(g.Verdict())(t)
+	failIf(t, v.Adopt || v.Gain != 0 || v.StdErr != 0 || v.Held != 250, "of nothing: %+v", v)
 	held[3].Vectors = []Vector{Dense([]float32{1}), {}, {}}
 	lessons[3] = Lesson{}
 	if _, err := o.Guard(t.Context(), held, lessons); !errors.As(err, new(*DimensionError)) {
@@ -147,13 +115,8 @@ func TestGuardOfOddItems(t *testing.T) {
 			items[i].Vectors = []Vector{items[i].Vectors[0], {}, {}}
 		}
 	}
-	g, err := o.Guard(t.Context(), items, make([]Lesson, len(items)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g.Lead() != 0 {
-		t.Errorf("modality %d teaches, which no item has", g.Lead())
-	}
+	g := need(o.Guard(t.Context(), items, make([]Lesson, len(items))))(t)
+	failIf(t, g.Lead() != 0, "modality %d teaches, which no item has", g.Lead())
 	if v, err := g.Verdict(); err != nil || v.Adopt || v.Held != 0 || v.Reason == "" {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -162,25 +125,12 @@ func TestGuardOfOddItems(t *testing.T) {
 // A single modality is searched by itself.
 func TestGuardOfOneModality(t *testing.T) {
 	d := synth.Pairs(synth.Config{Items: 1200, Classes: 12, Dims: []int{24}, Noise: 1, Seed: 3})
-	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(d.Slice(0, 200)),
-		Options{Bits: 64, Anchors: 180, Gamma: map[string]float64{"image": 1e-4}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := NewOnline(r.Model, r.Statistics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf([]int{24}), synthetic(d.Slice(0, 200)),
+		Options{Bits: 64, Anchors: 180, Gamma: map[string]float64{"image": 1e-4}}))(t)
+	o := need(NewOnline(r.Model, r.Statistics))(t)
 	held := examples(d.Slice(200, 300), never) // they have not taught
-	g, err := o.Guard(t.Context(), held, make([]Lesson, len(held)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Learn(t.Context(), examples(d.Slice(300, 1200), func(int) bool { return true })); err != nil {
-		t.Fatal(err)
-	}
+	g := need(o.Guard(t.Context(), held, make([]Lesson, len(held))))(t)
+	must(t, g.Learn(t.Context(), examples(d.Slice(300, 1200), func(int) bool { return true })))
 	v, err := g.Verdict()
-	if err != nil || !v.Adopt || v.Held != 100 || len(v.Before) != 1 || v.Lead != 0 {
-		t.Errorf("%+v, %v", v, err)
-	}
+	failIf(t, err != nil || !v.Adopt || v.Held != 100 || len(v.Before) != 1 || v.Lead != 0, "%+v, %v", v, err)
 }

@@ -17,10 +17,7 @@ import (
 // as returns an Online for the model of o with other statistics.
 func as(t testing.TB, o *Online, s *Statistics) *Online {
 	t.Helper()
-	other, err := NewOnline(o.model, s.Clone())
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := need(NewOnline(o.model, s.Clone()))(t)
 	return other
 }
 
@@ -31,25 +28,17 @@ func TestLessons(t *testing.T) {
 		teacher, aim := Teacher(both/2), []Aim{AimLabels, AimCodes}[both%2]
 		t.Run(fmt.Sprint(teacher, aim), func(t *testing.T) {
 			o, rest := begunAt(t, 150, aim)
-			first, err := o.Revision()
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := need(o.Revision())(t)
 			before := o.Statistics().Clone()
 			items := examples(rest, func(i int) bool { return i%3 == 0 })
-			done, err := o.Learn(t.Context(), items, teacher, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			done := need(o.Learn(t.Context(), items, teacher, 1))(t)
 			skipped := 0
 			for i, l := range done.Lessons {
 				want := 1
 				switch {
 				case len(items[i].Labels) > 0 && aim == AimLabels:
 					want = 0
-					if !slices.Equal(l.Labels, items[i].Labels) {
-						t.Fatalf("item %d has taught %v", i, l.Labels)
-					}
+					stopIf(t, !slices.Equal(l.Labels, items[i].Labels), "item %d has taught %v", i, l.Labels)
 				case len(items[i].Labels) > 0:
 				case teacher == TeacherSelf:
 					want = 3
@@ -57,39 +46,28 @@ func TestLessons(t *testing.T) {
 					want = 0
 					skipped++
 				}
-				if len(l.Codes) != want || want > 0 && l.Labels != nil {
-					t.Fatalf("item %d has taught %d codes, want %d, and labels %v", i, len(l.Codes), want,
-						l.Labels)
-				}
+				stopIf(t, len(l.Codes) != want || want > 0 && l.Labels != nil,
+					"item %d has taught %d codes, want %d, and labels %v", i, len(l.Codes), want, l.Labels)
 				if want == 3 {
 					for mod, x := range items[i].Vectors {
-						if (l.Codes[mod] != nil) != x.Present() {
-							t.Fatalf("item %d: code of modality %d is %v", i, mod, l.Codes[mod])
-						}
+						stopIf(t, (l.Codes[mod] != nil) != x.Present(), "item %d: code of modality %d is %v",
+							i, mod, l.Codes[mod])
 					}
 				}
 			}
-			if skipped != done.Skipped {
-				t.Errorf("%d items have no lesson, %d were skipped", skipped, done.Skipped)
-			}
+			failIf(t, skipped != done.Skipped, "%d items have no lesson, %d were skipped", skipped,
+				done.Skipped)
 			again := as(t, o, before)
 			for i := range items {
 				items[i].Labels = []uint32{77} // does not matter
 			}
-			if err := again.Relearn(t.Context(), items, done.Lessons); err != nil {
-				t.Fatal(err)
-			}
+			must(t, again.Relearn(t.Context(), items, done.Lessons))
 			sameStatistics(t, "relearned", again.Statistics(), o.Statistics())
 			slices.Reverse(items)
 			slices.Reverse(done.Lessons)
-			if err := o.Forget(t.Context(), items, done.Lessons); err != nil {
-				t.Fatal(err)
-			}
+			must(t, o.Forget(t.Context(), items, done.Lessons))
 			sameStatistics(t, "forgotten", o.Statistics(), before)
-			last, err := o.Revision()
-			if err != nil {
-				t.Fatal(err)
-			}
+			last := need(o.Revision())(t)
 			sameProjections(t, "forgotten", last, first, 1e-8)
 		})
 	}
@@ -102,28 +80,16 @@ func TestEverythingForgotten(t *testing.T) {
 	trained := o.model
 	items := examples(rest.Slice(0, 100), never)
 	empty := as(t, o, NewStatistics(trained))
-	done, err := empty.Learn(t.Context(), items, TeacherLabels, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := empty.Forget(t.Context(), items, done.Lessons); err != nil {
-		t.Fatal(err)
-	}
-	kept, err := empty.Revision()
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := need(empty.Learn(t.Context(), items, TeacherLabels, 0))(t)
+	must(t, empty.Forget(t.Context(), items, done.Lessons))
+	kept := need(empty.Revision())(t)
 	sameProjections(t, "all forgotten", kept, trained, 0)
-	if done, err = empty.Learn(t.Context(), examples(rest.Slice(100, 101), func(int) bool { return true }),
-		TeacherSelf, 0); err != nil {
-		t.Fatal(err)
-	}
+	done = need(empty.Learn(t.Context(), examples(rest.Slice(100, 101), func(int) bool { return true }),
+		TeacherSelf, 0))(t)
 	z := make([]float64, trained.bits)
 	for mod, rows := range rest.Vectors {
 		if x := Dense(rows[100]); x.Present() {
-			if err := trained.NewEncoder().ProjectVectors(z, mod, []Vector{x}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, trained.NewEncoder().ProjectVectors(z, mod, []Vector{x}))
 			if want := codec.PackSigns(codec.NewCode(trained.bits), z); !slices.Equal(
 				done.Lessons[0].Codes[mod], want) {
 				t.Errorf("modality %d taught %v, its projection says %v", mod, done.Lessons[0].Codes[mod],
@@ -132,14 +98,8 @@ func TestEverythingForgotten(t *testing.T) {
 		}
 	}
 	// Now something has taught again.
-	learned, err := empty.Revision()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, _, err := trained.Refit(empty.Statistics(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	learned := need(empty.Revision())(t)
+	want, _ := need2(trained.Refit(empty.Statistics(), nil))(t)
 	for mod, rows := range rest.Vectors {
 		if rows[100] == nil {
 			want.p[mod] = trained.p[mod]
@@ -152,16 +112,11 @@ func TestEverythingForgotten(t *testing.T) {
 func TestLessonsRefused(t *testing.T) {
 	o, rest := begun(t, 150)
 	items := examples(rest.Slice(0, 9), never)
-	done, err := o.Learn(t.Context(), items, TeacherLabels, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := need(o.Learn(t.Context(), items, TeacherLabels, 0))(t)
 	before := o.Statistics().Clone()
 	code := codec.NewCode(24)
 	lacks := slices.IndexFunc(items, func(ex Example) bool { return !ex.Vectors[1].Present() })
-	if lacks < 0 {
-		t.Fatal("all items are complete")
-	}
+	stopIf(t, lacks < 0, "all items are complete")
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, c := range []struct {
@@ -250,39 +205,20 @@ func TestOnlineWorkers(t *testing.T) {
 		o, rest := begun(t, 150)
 		o.Workers = workers
 		items := examples(rest, func(i int) bool { return i%2 == 0 })
-		done, err := o.Learn(t.Context(), items[:400], TeacherModality, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := o.Forget(t.Context(), items[:50], done.Lessons[:50]); err != nil {
-			t.Fatal(err)
-		}
-		g, err := o.Guard(t.Context(), items[100:400], done.Lessons[100:])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Learn(t.Context(), items[400:]); err != nil {
-			t.Fatal(err)
-		}
-		verdict, err := g.Verdict()
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := o.Revision()
-		if err != nil {
-			t.Fatal(err)
-		}
+		done := need(o.Learn(t.Context(), items[:400], TeacherModality, 0))(t)
+		must(t, o.Forget(t.Context(), items[:50], done.Lessons[:50]))
+		g := need(o.Guard(t.Context(), items[100:400], done.Lessons[100:]))(t)
+		must(t, g.Learn(t.Context(), items[400:]))
+		verdict := need(g.Verdict())(t)
+		m := need(o.Revision())(t)
 		a, b := marshal(t, &Result{Model: m, Statistics: o.Statistics()})
 		got := append(a, b...)
 		if want == nil {
 			want, wantVerdict = got, verdict
 		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("other bytes on %d goroutines", workers)
-		}
-		if fmt.Sprint(verdict) != fmt.Sprint(wantVerdict) {
-			t.Errorf("another verdict on %d goroutines: %+v, not %+v", workers, verdict, wantVerdict)
-		}
+		failIf(t, !bytes.Equal(got, want), "other bytes on %d goroutines", workers)
+		failIf(t, fmt.Sprint(verdict) != fmt.Sprint(wantVerdict),
+			"another verdict on %d goroutines: %+v, not %+v", workers, verdict, wantVerdict)
 	}
 }
 
@@ -315,10 +251,7 @@ func TestTrainingLessons(t *testing.T) {
 			if name != "chosen" {
 				opt = settled(ms, opt)
 			}
-			r, err := Train(t.Context(), ms, synthetic(c.data), opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := need(Train(t.Context(), ms, synthetic(c.data), opt))(t)
 			exceptions := 0 // items whose code is not that of their labels
 			code := codec.NewCode(r.Model.Bits())
 			items := examples(c.data, never)
@@ -327,30 +260,20 @@ func TestTrainingLessons(t *testing.T) {
 				l := r.Lesson(i, ex.Labels)
 				r.Model.LabelCode(code, ex.Labels)
 				if r.Model.Aim() != AimCodes {
-					if !slices.Equal(l.Labels, ex.Labels) || l.Codes != nil {
-						t.Errorf("item %d has taught %v", i, l)
-					}
+					failIf(t, !slices.Equal(l.Labels, ex.Labels) || l.Codes != nil, "item %d has taught %v",
+						i, l)
 				} else if !slices.Equal(code, l.Codes[0]) {
 					exceptions++
 				}
 				lessons = append(lessons, l)
 			}
-			if c.exceptions != (exceptions > 0) {
-				t.Errorf("%d exceptions", exceptions)
-			}
+			failIf(t, c.exceptions != (exceptions > 0), "%d exceptions", exceptions)
 			whole := r.Statistics.Clone()
-			o, err := NewOnline(r.Model, r.Statistics)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := o.Forget(t.Context(), items, lessons); err != nil {
-				t.Fatal(err)
-			}
+			o := need(NewOnline(r.Model, r.Statistics))(t)
+			must(t, o.Forget(t.Context(), items, lessons))
 			left := o.Statistics()
 			for mod := range left.parts {
-				if left.parts[mod].n != 0 {
-					t.Errorf("%d items of modality %d are left", left.parts[mod].n, mod)
-				}
+				failIf(t, left.parts[mod].n != 0, "%d items of modality %d are left", left.parts[mod].n, mod)
 				if p := left.parts[mod]; p.square != 0 ||
 					slices.ContainsFunc(p.pairs, func(v float64) bool { return v != 0 }) {
 					t.Errorf("something of modality %d is left: square %g, pairs %v", mod, p.square, p.pairs)
@@ -366,9 +289,7 @@ func TestTrainingLessons(t *testing.T) {
 				}
 			}
 			sameStatistics(t, "what is left, and all", left, whole)
-			if !r.Lesson(10000, []uint32{10000}).Empty() {
-				t.Error("a lesson of unknown labels")
-			}
+			failIf(t, !r.Lesson(10000, []uint32{10000}).Empty(), "a lesson of unknown labels")
 		})
 	}
 }
@@ -378,24 +299,16 @@ func TestLearnUndone(t *testing.T) {
 	o, rest := begun(t, 150)
 	m := *o.model
 	m.gammas = []float64{.01, 0, .01}
-	o, err := NewOnline(&m, NewStatistics(&m))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o = need(NewOnline(&m, NewStatistics(&m)))(t)
 	items := examples(rest.Slice(0, 40), func(i int) bool { return i%2 == 0 })
-	if _, err := o.Learn(t.Context(), examples(rest.Slice(40, 45), never), TeacherLabels, 0); err != nil {
-		t.Fatal(err)
-	}
+	need(o.Learn(t.Context(), examples(rest.Slice(40, 45), never), TeacherLabels, 0))(t)
 	before := o.Statistics().Clone()
 	done, err := o.Learn(t.Context(), items, TeacherSelf, 0)
 	var singular *SingularError
-	if !errors.As(err, &singular) || singular.Modality != "text" {
-		t.Fatalf("gamma 0 with fewer items than features: %v", err)
-	}
+	stopIf(t, !errors.As(err, &singular) || singular.Modality != "text",
+		"gamma 0 with fewer items than features: %v", err)
 	sameStatistics(t, "undone", o.Statistics(), before)
 	for i, l := range done.Lessons {
-		if !l.Empty() {
-			t.Errorf("item %d has taught %v", i, l)
-		}
+		failIf(t, !l.Empty(), "item %d has taught %v", i, l)
 	}
 }

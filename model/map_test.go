@@ -78,9 +78,8 @@ func TestRBFAgainstDefinition(t *testing.T) {
 				f.apply(phi, []Vector{Dense(x)}, &scratch)
 				for j, v := range phi {
 					want := math.Exp(-squaredDistance(x, rows[2*j]) / sigma)
-					if !approx(float64(v), want, 2e-6) {
-						t.Fatalf("unit %g, shift %g: phi %.9g, want %.9g", unit, shift, v, want)
-					}
+					stopIf(t, !approx(float64(v), want, 2e-6), "unit %g, shift %g: phi %.9g, want %.9g", unit,
+						shift, v, want)
 				}
 			}
 		}
@@ -90,11 +89,8 @@ func TestRBFAgainstDefinition(t *testing.T) {
 func TestMapsOfExtremeVectors(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 60, Dims: []int{4, 4}, Seed: 4})
 	modalities := modalitiesOf([]int{4, 4})
-	result, err := Train(t.Context(), modalities, synthetic(data),
-		settled(modalities, Options{Map: map[string]MapKind{"text": MapLinear}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := need(Train(t.Context(), modalities, synthetic(data),
+		settled(modalities, Options{Map: map[string]MapKind{"text": MapLinear}})))(t)
 	e := result.Model.NewEncoder()
 	z := make([]float64, 64)
 	for _, x := range [][]float32{
@@ -103,13 +99,9 @@ func TestMapsOfExtremeVectors(t *testing.T) {
 		{math.SmallestNonzeroFloat32, 0, 0, 0}, {1e25, 1, 1, 1},
 	} {
 		for m := range modalities {
-			if err := e.Project(z, m, x); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Project(z, m, x))
 			for _, v := range z {
-				if v-v != 0 {
-					t.Fatalf("modality %d projects %v to %v", m, x, z)
-				}
+				stopIf(t, v-v != 0, "modality %d projects %v to %v", m, x, z)
 			}
 		}
 	}
@@ -129,11 +121,8 @@ func TestMapsOfExtremeVectors(t *testing.T) {
 }
 
 func TestProjectRefuses(t *testing.T) {
-	result, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})),
-		Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := need(Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})),
+		Options{}))(t)
 	e := result.Model.NewEncoder()
 	z := make([]float64, 64)
 	var dim *DimensionError
@@ -164,10 +153,7 @@ func TestProjectRefuses(t *testing.T) {
 func TestProjectIsBitwiseReproducible(t *testing.T) {
 	dims := []int{7, 5, 1}
 	data := synth.Pairs(synth.Config{Items: 90, Dims: dims, Seed: 6})
-	result, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := need(Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{}))(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	first := map[[2]int][]float64{}
 	for range 200 {
@@ -177,9 +163,7 @@ func TestProjectIsBitwiseReproducible(t *testing.T) {
 			z := make([]float64, 64)
 			offset := rng.IntN(4)
 			x := append(make([]float32, offset), data.Vectors[m][i]...)[offset:]
-			if err := e.Project(z, m, x); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Project(z, m, x))
 			if old, ok := first[[2]int{m, i}]; ok && !slices.Equal(old, z) {
 				t.Fatalf("item %d, modality %d: %v, then %v", i, m, old, z)
 			}
@@ -193,30 +177,20 @@ func TestProjectVectorsIsProject(t *testing.T) {
 	const n, q = 3*parallel.Rows + 5, 72
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{37, 300}, Seed: 8})
 	data.Vectors[0][3] = slices.Repeat([]float32{1e30}, 37) // far from all, among others
-	result, err := Train(t.Context(), modalitiesOf([]int{37, 300}), synthetic(data.Slice(10, n)), Options{
-		Bits: q, Anchors: 100, Map: map[string]MapKind{"text": MapLinear},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := need(Train(t.Context(), modalitiesOf([]int{37, 300}), synthetic(data.Slice(10, n)),
+		Options{Bits: q, Anchors: 100, Map: map[string]MapKind{"text": MapLinear}}))(t)
 	alone, together := result.Model.NewEncoder(), result.Model.NewEncoder()
 	for m, xs := range data.Vectors {
 		want := make([]float64, n*q)
 		for i, x := range xs {
-			if err := alone.Project(want[i*q:(i+1)*q], m, x); err != nil {
-				t.Fatal(err)
-			}
+			must(t, alone.Project(want[i*q:(i+1)*q], m, x))
 		}
 		for _, size := range []int{0, 1, 2, 7, parallel.Rows, parallel.Rows + 1, n} {
 			for from := 0; from+size <= n; from += size + 1 {
 				got := make([]float64, size*q)
-				if err := together.ProjectVectors(got, m, denseAll(xs[from:from+size])); err != nil {
-					t.Fatal(err)
-				}
-				if !slices.Equal(got, want[from*q:(from+size)*q]) {
-					t.Fatalf("modality %d: %d vectors from %d on have other projections together", m, size,
-						from)
-				}
+				must(t, together.ProjectVectors(got, m, denseAll(xs[from:from+size])))
+				stopIf(t, !slices.Equal(got, want[from*q:(from+size)*q]),
+					"modality %d: %d vectors from %d on have other projections together", m, size, from)
 			}
 		}
 	}
@@ -237,9 +211,8 @@ func TestMomentsAreTheSameOnAnyMachine(t *testing.T) {
 		whole, parts := NewMoments(Modality{Dim: d}), NewMoments(Modality{Dim: d})
 		whole.Add(denseAll(rows), 1)
 		parts.Add(denseAll(rows), 5)
-		if whole.N != parts.N || !slices.Equal(whole.Mean, parts.Mean) || !slices.Equal(whole.m2, parts.m2) {
-			t.Errorf("%d dimensions: other moments with other workers", d)
-		}
+		failIf(t, whole.N != parts.N || !slices.Equal(whole.Mean, parts.Mean) ||
+			!slices.Equal(whole.m2, parts.m2), "%d dimensions: other moments with other workers", d)
 	}
 }
 
@@ -257,17 +230,12 @@ func TestProjectAllocatesNothing(t *testing.T) {
 	if effort.Race {
 		t.Skip("the race detector takes from pools at random")
 	}
-	result, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})),
-		Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := need(Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})),
+		Options{}))(t)
 	e, z, x := result.Model.NewEncoder(), make([]float64, 64), make([]float32, 8)
 	code := make([]uint64, 1)
 	if n := testing.AllocsPerRun(100, func() {
-		if e.Project(z, 0, x) != nil || !result.Model.LabelCode(code, []uint32{1, 3}) {
-			t.Fatal("refused")
-		}
+		stopIf(t, e.Project(z, 0, x) != nil || !result.Model.LabelCode(code, []uint32{1, 3}), "refused")
 	}); n != 0 {
 		t.Fatalf("%g allocations", n)
 	}
@@ -276,18 +244,13 @@ func TestProjectAllocatesNothing(t *testing.T) {
 func BenchmarkProject(b *testing.B) {
 	data := synth.Pairs(synth.Config{Items: 1000, Classes: 10, Dims: []int{128, 10}})
 	modalities := modalitiesOf([]int{128, 10})
-	result, err := Train(b.Context(), modalities, synthetic(data), Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	result := need(Train(b.Context(), modalities, synthetic(data), Options{}))(b)
 	for m, mod := range modalities {
 		b.Run(mod.Name, func(b *testing.B) {
 			e, z := result.Model.NewEncoder(), make([]float64, 64)
 			i := 0
 			for b.Loop() {
-				if err := e.Project(z, m, data.Vectors[m][i%1000]); err != nil {
-					b.Fatal(err)
-				}
+				must(b, e.Project(z, m, data.Vectors[m][i%1000]))
 				i++
 			}
 		})

@@ -27,27 +27,18 @@ func small(t testing.TB) *Result {
 func smallAt(t testing.TB, aim Aim) *Result {
 	t.Helper()
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
-	r, err := Train(t.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{
-		Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}, Aim: aim,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf([]int{3, 2}), synthetic(data),
+		Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}, Aim: aim}))(t)
 	return r
 }
 
 // smallWeighted is a small model with more labels than bits, whose aim is AimWeighted.
 func smallWeighted(t testing.TB) *Result {
 	t.Helper()
-	r, err := Train(t.Context(), modalitiesOf([]int{48, 24}),
+	r := need(Train(t.Context(), modalitiesOf([]int{48, 24}),
 		synthetic(synth.ManyLabels{Items: 40, Labels: 12}.Make()),
-		Options{Bits: 8, Anchors: 5, LabelEmbedding: true, Map: map[string]MapKind{"text": MapRBF}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Model.Aim() != AimWeighted {
-		t.Fatalf("the aim is %v", r.Model.Aim())
-	}
+		Options{Bits: 8, Anchors: 5, LabelEmbedding: true, Map: map[string]MapKind{"text": MapRBF}}))(t)
+	stopIf(t, r.Model.Aim() != AimWeighted, "the aim is %v", r.Model.Aim())
 	return r
 }
 
@@ -56,19 +47,11 @@ func smallWeighted(t testing.TB) *Result {
 func taughtStatistics(t testing.TB, aim Aim) (*Model, *Statistics) {
 	t.Helper()
 	r := smallAt(t, aim)
-	o, err := NewOnline(r.Model, r.Statistics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := need(NewOnline(r.Model, r.Statistics))(t)
 	items := examples(synth.Pairs(synth.Config{Items: 20, Classes: 3, Dims: []int{3, 2}, Seed: 2}),
 		func(i int) bool { return i%2 == 0 })
-	if _, err := o.Learn(t.Context(), items, TeacherSelf, 0); err != nil {
-		t.Fatal(err)
-	}
-	m, err := o.Revision()
-	if err != nil {
-		t.Fatal(err)
-	}
+	need(o.Learn(t.Context(), items, TeacherSelf, 0))(t)
+	m := need(o.Revision())(t)
 	return m, o.Statistics()
 }
 
@@ -81,22 +64,12 @@ func TestMarshalRoundTrip(t *testing.T) {
 		aim    Aim
 	}{{MethodLabels, AimLabels}, {MethodLabels, AimCodes}, {MethodJoint, AimCodes}, {MethodPaper, AimAuto}} {
 		method := c.method
-		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{
-			Bits: 24, Method: method, Aim: c.aim, Seed: 1 << 60, Gamma: map[string]float64{"text": .5},
-			Anchors: 30,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), modalitiesOf(dims), synthetic(data),
+			Options{Bits: 24, Method: method, Aim: c.aim, Seed: 1 << 60,
+				Gamma: map[string]float64{"text": .5}, Anchors: 30}))(t)
 		b, sb := marshal(t, r)
-		m, err := Unmarshal(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := UnmarshalStatistics(sb)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := need(Unmarshal(b))(t)
+		s := need(UnmarshalStatistics(sb))(t)
 		if d := cmp.Diff(m.fusion, r.Model.fusion); d != "" {
 			t.Errorf("%v: another fusion came back:\n%s", method, d)
 		}
@@ -105,40 +78,26 @@ func TestMarshalRoundTrip(t *testing.T) {
 			{m.Map(2), r.Model.Map(2)},
 			{m.Fingerprint(), r.Model.Fingerprint()}, {m.Aim(), r.Model.Aim()}, {m.Prior(), r.Model.Prior()},
 		} {
-			if c[0] != c[1] {
-				t.Errorf("%v: %v came back as %v", method, c[1], c[0])
-			}
+			failIf(t, c[0] != c[1], "%v: %v came back as %v", method, c[1], c[0])
 		}
-		if !slices.Equal(m.weights, r.Model.weights) || (m.weights == nil) != (m.Aim() == AimCodes) {
-			t.Errorf("%v: weights %v came back as %v", method, r.Model.weights, m.weights)
-		}
-		if !slices.Equal(m.Labels(), r.Model.Labels()) ||
-			!slices.Equal(m.Modalities(), r.Model.Modalities()) {
-			t.Error("labels or modalities are lost")
-		}
+		failIf(t, !slices.Equal(m.weights, r.Model.weights) || (m.weights == nil) != (m.Aim() == AimCodes),
+			"%v: weights %v came back as %v", method, r.Model.weights, m.weights)
+		failIf(t, !slices.Equal(m.Labels(), r.Model.Labels()) ||
+			!slices.Equal(m.Modalities(), r.Model.Modalities()), "labels or modalities are lost")
 		for i := range 10 {
 			for mod, rows := range data.Vectors {
 				if rows[i] == nil {
 					continue
 				}
 				z, want := make([]float64, 24), make([]float64, 24)
-				if err := errors.Join(m.NewEncoder().Project(z, mod, rows[i]),
-					r.Model.NewEncoder().Project(want, mod, rows[i])); err != nil {
-					t.Fatal(err)
-				}
-				if !slices.Equal(z, want) {
-					t.Fatal("a projection differs after the round trip")
-				}
+				must(t, errors.Join(m.NewEncoder().Project(z, mod, rows[i]),
+					r.Model.NewEncoder().Project(want, mod, rows[i])))
+				stopIf(t, !slices.Equal(z, want), "a projection differs after the round trip")
 			}
 		}
 		again, sagain := marshal(t, &Result{Model: m, Statistics: s})
-		if !bytes.Equal(again, b) || !bytes.Equal(sagain, sb) {
-			t.Error("other bytes the second time")
-		}
-		refit, _, err := m.Refit(s, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failIf(t, !bytes.Equal(again, b) || !bytes.Equal(sagain, sb), "other bytes the second time")
+		refit, _ := need2(m.Refit(s, nil))(t)
 		if rb, _ := refit.MarshalBinary(); !bytes.Equal(rb, b) {
 			t.Error("the statistics do not give the model's projections")
 		}
@@ -163,24 +122,16 @@ func TestFrame(t *testing.T) {
 				func(b []byte) error { _, err := base.UnmarshalRevision(b); return err }})
 	}
 	_, taught := taughtStatistics(t, AimLabels)
-	b, err := taught.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(taught.MarshalBinary())(t)
 	m, s := marshal(t, smallWeighted(t))
 	frames = append(frames, frame{"FDHS", b, readStatistics}, frame{"FDHM", m, readModel},
 		frame{"FDHS", s, readStatistics})
 	for _, m := range labelFreeModels(t) {
-		b, err := m.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(m.MarshalBinary())(t)
 		frames = append(frames, frame{"FDHM", b, readModel})
 	}
 	for _, c := range frames {
-		if string(c.b[:8]) != c.magic+"\x06\x00\x00\x00" {
-			t.Fatalf("%q", c.b[:8])
-		}
+		stopIf(t, string(c.b[:8]) != c.magic+"\x06\x00\x00\x00", "%q", c.b[:8])
 		end := len(c.b) - 4
 		if sum := crc32.Checksum(c.b[:end], crc32.MakeTable(crc32.Castagnoli)); binary.LittleEndian.Uint32(
 			c.b[end:]) != sum {
@@ -195,10 +146,9 @@ func TestFrame(t *testing.T) {
 			var format *codec.FormatError
 			switch err := c.read(bad); {
 			case i == 4 || i == 5:
-				if !errors.As(err, &format) || format.Found != int(binary.LittleEndian.Uint16(bad[4:])) ||
-					format.Supported != 6 {
-					t.Fatalf("version changed: %v", err)
-				}
+				stopIf(t, !errors.As(err, &format) ||
+					format.Found != int(binary.LittleEndian.Uint16(bad[4:])) || format.Supported != 6,
+					"version changed: %v", err)
 			case !errors.Is(err, codec.ErrCorrupt):
 				t.Fatalf("byte %d changed: %v", i, err)
 			}
@@ -223,10 +173,7 @@ func TestBadFusions(t *testing.T) {
 		bad := *m
 		bad.fusion = rank.Fusion{Weights: m.Weights(), Mean: slices.Clone(m.fusion.Mean)}
 		spoil(&bad)
-		b, err := bad.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(bad.MarshalBinary())(t)
 		if _, err := Unmarshal(b); !errors.Is(err, codec.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -236,23 +183,15 @@ func TestBadFusions(t *testing.T) {
 // TestBadAims: aims, priors, weights and sums that no training makes are refused.
 func TestBadAims(t *testing.T) {
 	good := func(s *Statistics, m *Model) error {
-		sb, err := s.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		mb, err := m.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = UnmarshalStatistics(sb)
+		sb := need(s.MarshalBinary())(t)
+		mb := need(m.MarshalBinary())(t)
+		_, err := UnmarshalStatistics(sb)
 		_, merr := Unmarshal(mb)
 		return errors.Join(err, merr)
 	}
 	m, s := taughtStatistics(t, AimLabels)
 	weighted := smallWeighted(t)
-	if err := errors.Join(good(s, m), good(weighted.Statistics, weighted.Model)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(good(s, m), good(weighted.Statistics, weighted.Model)))
 	for name, spoil := range map[string]func(m, w *Model, s, ws *Statistics){
 		"no aim":           func(m, _ *Model, _, _ *Statistics) { m.aim = AimAuto },
 		"unknown aim":      func(m, _ *Model, _, _ *Statistics) { m.aim = 4 },
@@ -286,10 +225,7 @@ func TestBadAims(t *testing.T) {
 		if labelled {
 			of = s
 		}
-		b, err := of.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(of.MarshalBinary())(t)
 		b[at] = aim
 		if _, err := UnmarshalStatistics(reseal(b)); !errors.Is(err, codec.ErrCorrupt) {
 			t.Errorf("aim %d of statistics of %d labels: %v", aim, of.labels, err)
@@ -302,41 +238,26 @@ func TestBadAims(t *testing.T) {
 func TestTaughtStatistics(t *testing.T) {
 	for _, aim := range []Aim{AimLabels, AimCodes} {
 		m, s := taughtStatistics(t, aim)
-		b, err := s.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		read, err := UnmarshalStatistics(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := read.Same(s, 0); err != nil {
-			t.Errorf("%v: %v", aim, err)
-		}
+		b := need(s.MarshalBinary())(t)
+		read := need(UnmarshalStatistics(b))(t)
+		fine(t, read.Same(s, 0), aim)
 		if p := read.parts[1]; aim == AimLabels && (p.unlabelled != 10 || p.n != 50) ||
 			aim == AimCodes && (p.unlabelled != 0 || p.square != float64(p.n)) {
 			t.Errorf("%v: %d of %d items have no labels, weight %g", aim, p.unlabelled, p.n, p.square)
 		}
-		refit, _, err := m.Refit(read, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		refit, _ := need2(m.Refit(read, nil))(t)
 		sameProjections(t, aim.String(), refit, m, 1e-9)
 		// With twice the items and twice the ridge there is nothing new.
 		before := read.Clone()
 		fresh := NewStatistics(m)
 		for _, err := range []error{read.Merge(s), fresh.Merge(s), fresh.Merge(before)} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		if err := fresh.Same(read, 0); err != nil {
 			t.Errorf("%v: merged with none: %v", aim, err)
 		}
-		twice, _, err := m.Refit(read, map[string]float64{"image": 2 * m.Gamma(0), "text": 2 * m.Gamma(1)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		twice, _ := need2(m.Refit(read, map[string]float64{"image": 2 * m.Gamma(0),
+			"text": 2 * m.Gamma(1)}))(t)
 		sameProjections(t, aim.String(), twice, m, 1e-9)
 	}
 }
@@ -372,14 +293,9 @@ func FuzzModel(f *testing.F) {
 	for _, rows := range data.Vectors {
 		NewFeatures(FeaturesHellinger, momentsOf(rows)).ApplyAll(denseAll(rows)) // no number may be negative
 	}
-	r, err := Train(f.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{
-		Bits: 8, Anchors: 5, Map: map[string]MapKind{"image": MapRBFLinear, "text": MapLinear},
-		Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesLog},
-		Fusion:   "text",
-	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	r := need(Train(f.Context(), modalitiesOf([]int{3, 2}), synthetic(data),
+		Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"image": MapRBFLinear, "text": MapLinear},
+			Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesLog}, Fusion: "text"}))(f)
 	b, _ = marshal(f, r)
 	f.Add(b)
 	var xs []Vector
@@ -401,43 +317,29 @@ func FuzzModel(f *testing.F) {
 		bounded(t, len(b), func() { m, err = Unmarshal(b) })
 		var format *codec.FormatError
 		if err != nil {
-			if !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format) {
-				t.Fatal(err)
-			}
+			stopIf(t, !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format), "%v", err)
 			return
 		}
 		again, err := m.MarshalBinary()
-		if err != nil || !bytes.Equal(again, b) {
-			t.Fatalf("other bytes the second time (%v)", err)
-		}
+		stopIf(t, err != nil || !bytes.Equal(again, b), "other bytes the second time (%v)", err)
 		e := m.NewEncoder()
 		var z [][]float64
 		for i, mod := range m.Modalities() {
 			z = append(z, make([]float64, m.Bits()))
-			if err := e.Project(z[i], i, make([]float32, mod.Dim)); err != nil {
-				t.Fatal(err)
-			}
-			if err := e.ProjectVectors(z[i], i,
-				[]Vector{Sparse([]uint32{uint32(mod.Dim - 1)}, []float32{2})}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Project(z[i], i, make([]float32, mod.Dim)))
+			must(t, e.ProjectVectors(z[i], i, []Vector{Sparse([]uint32{uint32(mod.Dim - 1)}, []float32{2})}))
 		}
 		if only := m.Fuse(make([]float64, m.Bits()), z); only >= len(z) || len(m.Weights()) != len(z) {
 			t.Fatalf("modality %d, weights %v", only, m.Weights())
 		}
 		if m.LabelFree() {
-			if len(m.Labels()) > 0 || m.Knows([]uint32{0}) {
-				t.Fatal("it knows labels")
-			}
+			stopIf(t, len(m.Labels()) > 0 || m.Knows([]uint32{0}), "it knows labels")
 			return
 		}
-		if !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) ||
-			!m.LabelAim(make([]float64, m.Bits()), m.Labels()) {
-			t.Fatal("its own labels are unknown")
-		}
-		if m.Aim() == AimAuto || len(m.weights) != len(m.Labels()) && m.Aim() != AimCodes {
-			t.Fatalf("aim %v, weights %v", m.Aim(), m.weights)
-		}
+		stopIf(t, !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) ||
+			!m.LabelAim(make([]float64, m.Bits()), m.Labels()), "its own labels are unknown")
+		stopIf(t, m.Aim() == AimAuto || len(m.weights) != len(m.Labels()) && m.Aim() != AimCodes,
+			"aim %v, weights %v", m.Aim(), m.weights)
 		if s := NewStatistics(m); m.CheckStatistics(s) != nil {
 			t.Fatal("statistics of its own are those of another model")
 		}
@@ -448,10 +350,7 @@ func FuzzModel(f *testing.F) {
 func FuzzStatistics(f *testing.F) {
 	for _, aim := range []Aim{AimLabels, AimCodes} {
 		_, s := taughtStatistics(f, aim)
-		b, err := s.MarshalBinary()
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := need(s.MarshalBinary())(f)
 		f.Add(b)
 		f.Add(b[:100])
 	}
@@ -466,9 +365,7 @@ func FuzzStatistics(f *testing.F) {
 		bounded(t, len(b), func() { s, err = UnmarshalStatistics(b) })
 		var format *codec.FormatError
 		if err != nil {
-			if !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format) {
-				t.Fatal(err)
-			}
+			stopIf(t, !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format), "%v", err)
 			return
 		}
 		if again, err := s.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
@@ -499,8 +396,6 @@ func TestClaimedLabelsTakeNoMemory(t *testing.T) {
 		if n := testing.AllocsPerRun(10, func() { _, err = Unmarshal(b) }); n > 100 {
 			t.Errorf("%d labels: %g allocations", labels, n)
 		}
-		if !errors.Is(err, codec.ErrCorrupt) {
-			t.Errorf("%d labels: %v", labels, err)
-		}
+		failIf(t, !errors.Is(err, codec.ErrCorrupt), "%d labels: %v", labels, err)
 	}
 }

@@ -42,15 +42,9 @@ func begunAt(t testing.TB, first int, aim Aim) (*Online, *synth.Data) {
 	dims := []int{9, 6, 5}
 	data := synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: dims, Missing: .2, LabelsPerItem: 2})
 	ms := modalitiesOf(dims)
-	r, err := Train(t.Context(), ms, synthetic(data.Slice(0, first)),
-		settled(ms, Options{Bits: 24, Anchors: 90, Aim: aim}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := NewOnline(r.Model, r.Statistics.Clone())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), ms, synthetic(data.Slice(0, first)),
+		settled(ms, Options{Bits: 24, Anchors: 90, Aim: aim})))(t)
+	o := need(NewOnline(r.Model, r.Statistics.Clone()))(t)
 	return o, data.Slice(first, 700)
 }
 
@@ -59,10 +53,9 @@ func sameStatistics(t *testing.T, what string, got, want *Statistics) {
 	t.Helper()
 	for mod := range want.parts {
 		g, w := &got.parts[mod], &want.parts[mod]
-		if g.n != w.n || g.unlabelled != w.unlabelled {
-			t.Errorf("%s: %d items of modality %d, %d without labels, want %d and %d", what, g.n, mod,
-				g.unlabelled, w.n, w.unlabelled)
-		}
+		failIf(t, g.n != w.n || g.unlabelled != w.unlabelled,
+			"%s: %d items of modality %d, %d without labels, want %d and %d", what, g.n, mod, g.unlabelled,
+			w.n, w.unlabelled)
 		if !slices.Equal(g.pairs, w.pairs) || g.square != w.square { // these sums are exact
 			t.Errorf("%s: the products of labels of modality %d are others", what, mod)
 		}
@@ -72,16 +65,12 @@ func sameStatistics(t *testing.T, what string, got, want *Statistics) {
 				off, scale = max(off, math.Abs(g.a[i*g.k+j]-w.a[i*w.k+j])), max(scale, math.Abs(w.a[i*w.k+j]))
 			}
 		}
-		if !(off <= 1e-9*scale) {
-			t.Errorf("%s: A of modality %d is off by %g of %g", what, mod, off, scale)
-		}
+		failIf(t, !(off <= 1e-9*scale), "%s: A of modality %d is off by %g of %g", what, mod, off, scale)
 		off, scale = 0, 0
 		for i, v := range w.b {
 			off, scale = max(off, math.Abs(g.b[i]-v)), max(scale, math.Abs(v))
 		}
-		if !(off <= 1e-9*scale) {
-			t.Errorf("%s: B of modality %d is off by %g of %g", what, mod, off, scale)
-		}
+		failIf(t, !(off <= 1e-9*scale), "%s: B of modality %d is off by %g of %g", what, mod, off, scale)
 		if w.unlabelled == 0 {
 			continue // rounding may be left where projections have taught
 		}
@@ -89,9 +78,8 @@ func sameStatistics(t *testing.T, what string, got, want *Statistics) {
 		for i, v := range w.taught {
 			off, scale = max(off, math.Abs(g.taught[i]-v)), max(scale, math.Abs(v))
 		}
-		if !(off <= 1e-9*scale) {
-			t.Errorf("%s: what projections taught modality %d is off by %g of %g", what, mod, off, scale)
-		}
+		failIf(t, !(off <= 1e-9*scale), "%s: what projections taught modality %d is off by %g of %g", what,
+			mod, off, scale)
 	}
 }
 
@@ -105,9 +93,8 @@ func sameProjections(t *testing.T, what string, got, want *Model, tolerance floa
 			off += (g[i] - v) * (g[i] - v)
 			scale += v * v
 		}
-		if !(math.Sqrt(off/scale) <= tolerance) {
-			t.Errorf("%s: P of modality %d is off by %.3g", what, mod, math.Sqrt(off/scale))
-		}
+		failIf(t, !(math.Sqrt(off/scale) <= tolerance), "%s: P of modality %d is off by %.3g", what, mod,
+			math.Sqrt(off/scale))
 	}
 }
 
@@ -128,34 +115,20 @@ func TestOnlineLabels(t *testing.T) {
 					rest = rest.Slice(0, 60)
 				}
 				want := o.Statistics().Clone()
-				if err := want.Merge(shard(t, o.model, rest)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, want.Merge(shard(t, o.model, rest)))
 				n := 0
 				for items := range slices.Chunk(examples(rest, never), chunk) {
-					done, err := o.Learn(t.Context(), items, TeacherLabels, 0)
-					if err != nil {
-						t.Fatal(err)
-					}
+					done := need(o.Learn(t.Context(), items, TeacherLabels, 0))(t)
 					n += done.Labelled
 					if revise {
-						if _, err := o.Revision(); err != nil {
-							t.Fatal(err)
-						}
+						need(o.Revision())(t)
 					}
 				}
-				if n != len(rest.Labels) {
-					t.Errorf("%v, chunks of %d: %d items have taught, of %d", aim, chunk, n, len(rest.Labels))
-				}
+				failIf(t, n != len(rest.Labels), "%v, chunks of %d: %d items have taught, of %d", aim, chunk,
+					n, len(rest.Labels))
 				sameStatistics(t, "streamed", o.Statistics(), want)
-				got, err := o.Revision()
-				if err != nil {
-					t.Fatal(err)
-				}
-				direct, _, err := got.Refit(want, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := need(o.Revision())(t)
+				direct, _ := need2(got.Refit(want, nil))(t)
 				sameProjections(t, "streamed", got, direct, 1e-9)
 			}
 		}
@@ -191,10 +164,7 @@ func fixedPoint(t *testing.T, m *Model, x mixture, s *Statistics, mod int, sub *
 		}
 		next := s.Clone()
 		next.add(mod, dense.Of(len(sub.at), k, sub.phi), sub.teaching, 1)
-		w, _, err := next.solve(mod, m.gammas[mod])
-		if err != nil {
-			t.Fatal(err)
-		}
+		w, _ := need2(next.solve(mod, m.gammas[mod]))(t)
 		p = m.mix(x, w).Data
 	}
 	clear(sub.open)
@@ -207,21 +177,13 @@ func TestOnlineFixedPoint(t *testing.T) {
 			items := examples(rest.Slice(0, size), func(i int) bool { return i%3 != 1 })
 			m, before := o.model, o.Statistics().Clone()
 			if size == 10 { // the factor is up to date
-				if _, err := o.Learn(t.Context(), items, TeacherLabels, 0); err != nil {
-					t.Fatal(err)
-				}
-				var err error
-				if m, err = o.Revision(); err != nil {
-					t.Fatal(err)
-				}
+				need(o.Learn(t.Context(), items, TeacherLabels, 0))(t)
+				m = need(o.Revision())(t)
 				before = o.Statistics().Clone()
 			}
 			want := before.Clone()
 			unlabelled := 0
-			l, err := o.newChunk(items)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := need(o.newChunk(items))(t)
 			for mod := range m.maps {
 				s := o.subject(mod, l)
 				fixedPoint(t, m, m.mixture(before), before, mod, s)
@@ -232,23 +194,12 @@ func TestOnlineFixedPoint(t *testing.T) {
 					unlabelled++
 				}
 			}
-			done, err := o.Learn(t.Context(), items, TeacherSelf, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if done.Unlabelled != unlabelled || done.Labelled+done.Unlabelled != size ||
-				done.Rounds < done.Runs {
-				t.Errorf("%v, %d items: %+v", aim, size, done)
-			}
+			done := need(o.Learn(t.Context(), items, TeacherSelf, 0))(t)
+			failIf(t, done.Unlabelled != unlabelled || done.Labelled+done.Unlabelled != size ||
+				done.Rounds < done.Runs, "%v, %d items: %+v", aim, size, done)
 			sameStatistics(t, "self-taught", o.Statistics(), want)
-			got, err := o.Revision()
-			if err != nil {
-				t.Fatal(err)
-			}
-			direct, _, err := m.Refit(want, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := need(o.Revision())(t)
+			direct, _ := need2(m.Refit(want, nil))(t)
 			sameProjections(t, "self-taught", got, direct, 1e-8)
 		}
 	}
@@ -261,10 +212,7 @@ func TestOnlineModalityTeaches(t *testing.T) {
 		items := examples(rest.Slice(0, 90), func(i int) bool { return i%2 == 0 })
 		const lead = 1
 		m, before := o.model, o.Statistics().Clone()
-		l, err := o.newChunk(items)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := need(o.newChunk(items))(t)
 		s := o.subject(lead, l)
 		fixedPoint(t, m, m.mixture(before), before, lead, s)
 		h := map[int][]float32{}
@@ -294,13 +242,9 @@ func TestOnlineModalityTeaches(t *testing.T) {
 				}
 			}
 		}
-		done, err := o.Learn(t.Context(), items, TeacherModality, lead)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if skipped == 0 || done.Skipped != skipped || done.Runs != 1 {
-			t.Errorf("%v: %+v, want %d skipped", aim, done, skipped)
-		}
+		done := need(o.Learn(t.Context(), items, TeacherModality, lead))(t)
+		failIf(t, skipped == 0 || done.Skipped != skipped || done.Runs != 1, "%v: %+v, want %d skipped", aim,
+			done, skipped)
 		sameStatistics(t, "taught by a modality", o.Statistics(), want)
 	}
 }

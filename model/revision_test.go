@@ -21,36 +21,24 @@ func revised(t testing.TB, grown bool) (base, revision *Model) {
 func revisedAt(t testing.TB, grown bool, aim Aim) (base, revision *Model) {
 	t.Helper()
 	r := smallAt(t, aim)
-	o, err := NewOnline(r.Model, r.Statistics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := need(NewOnline(r.Model, r.Statistics))(t)
 	items := examples(synth.Pairs(synth.Config{Items: 20, Classes: 3, Dims: []int{3, 2}, Seed: 2}), never)
 	if grown {
 		for _, l := range []uint32{7, 1 << 31, 4} {
-			if err := o.Grow(l); err != nil {
-				t.Fatal(err)
-			}
+			must(t, o.Grow(l))
 		}
 		for i := range items {
 			items[i].Labels = []uint32{[]uint32{4, 1, 7}[i%3]}
 		}
 	}
-	if _, err := o.Learn(t.Context(), items, TeacherLabels, 0); err != nil {
-		t.Fatal(err)
-	}
-	if revision, err = o.Revision(); err != nil {
-		t.Fatal(err)
-	}
+	need(o.Learn(t.Context(), items, TeacherLabels, 0))(t)
+	revision = need(o.Revision())(t)
 	return r.Model, revision
 }
 
 func marshalRevision(t testing.TB, m, base *Model) []byte {
 	t.Helper()
-	b, err := m.MarshalRevision(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(m.MarshalRevision(base))(t)
 	return b
 }
 
@@ -63,27 +51,18 @@ func TestRevisionRoundTrip(t *testing.T) {
 		b := marshalRevision(t, revision, base)
 		want, _ := marshal(t, &Result{Model: revision, Statistics: NewStatistics(revision)})
 		stored, _ := marshal(t, &Result{Model: base, Statistics: NewStatistics(base)})
-		elsewhere, err := Unmarshal(stored)
-		if err != nil {
-			t.Fatal(err)
-		}
+		elsewhere := need(Unmarshal(stored))(t)
 		for _, base := range []*Model{base, elsewhere} {
-			got, err := base.UnmarshalRevision(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := need(base.UnmarshalRevision(b))(t)
 			if whole, _ := got.MarshalBinary(); !bytes.Equal(whole, want) ||
 				got.Fingerprint() != revision.Fingerprint() {
 				t.Error("another model came back")
 			}
-			if !slices.Equal(got.weights, revision.weights) ||
-				aim == AimLabels && slices.Equal(got.weights, base.weights) {
-				t.Errorf("weights %v came back as %v", revision.weights, got.weights)
-			}
-			if !bytes.Equal(marshalRevision(t, got, base), b) ||
-				!bytes.Equal(marshalRevision(t, revision, base), b) {
-				t.Error("other bytes the second time")
-			}
+			failIf(t, !slices.Equal(got.weights, revision.weights) || aim == AimLabels &&
+				slices.Equal(got.weights, base.weights), "weights %v came back as %v", revision.weights,
+				got.weights)
+			failIf(t, !bytes.Equal(marshalRevision(t, got, base), b) ||
+				!bytes.Equal(marshalRevision(t, revision, base), b), "other bytes the second time")
 		}
 	}
 	base, _ := revised(t, false)
@@ -91,10 +70,7 @@ func TestRevisionRoundTrip(t *testing.T) {
 		got.Fingerprint() != base.Fingerprint() {
 		t.Errorf("a model as a revision of itself: %v", err)
 	}
-	refit, _, err := base.Refit(small(t).Statistics, map[string]float64{"image": 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	refit, _ := need2(base.Refit(small(t).Statistics, map[string]float64{"image": 3}))(t)
 	if got, err := base.UnmarshalRevision(marshalRevision(t, refit, base)); err != nil || got.Gamma(0) != 3 {
 		t.Errorf("another gamma: %v", err)
 	}
@@ -103,11 +79,8 @@ func TestRevisionRoundTrip(t *testing.T) {
 func TestRevisionOfAnother(t *testing.T) {
 	base, revision := revised(t, true)
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}, Seed: 1})
-	r, err := Train(t.Context(), modalitiesOf([]int{3, 2}), synthetic(data),
-		Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf([]int{3, 2}), synthetic(data),
+		Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}}))(t)
 	if _, err := r.Model.UnmarshalRevision(marshalRevision(t, revision, base)); !errors.Is(err, ErrMismatch) {
 		t.Errorf("read with another base: %v", err)
 	}
@@ -165,26 +138,19 @@ func FuzzRevision(f *testing.F) {
 		var err error
 		bounded(t, len(b), func() { m, err = base.UnmarshalRevision(b) })
 		if err != nil {
-			if !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, ErrMismatch) &&
-				!errors.As(err, new(*codec.FormatError)) {
-				t.Fatal(err)
-			}
+			stopIf(t, !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, ErrMismatch) &&
+				!errors.As(err, new(*codec.FormatError)), "%v", err)
 			return
 		}
 		if again, err := m.MarshalRevision(base); err != nil || !bytes.Equal(again, b) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
-		if (m.Fingerprint() == base.Fingerprint()) != slices.Equal(m.Labels(), base.Labels()) {
-			t.Fatal("the fingerprint does not follow the labels")
-		}
+		stopIf(t, (m.Fingerprint() == base.Fingerprint()) != slices.Equal(m.Labels(), base.Labels()),
+			"the fingerprint does not follow the labels")
 		e := m.NewEncoder()
 		for i, mod := range m.Modalities() {
-			if err := e.Project(make([]float64, m.Bits()), i, make([]float32, mod.Dim)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Project(make([]float64, m.Bits()), i, make([]float32, mod.Dim)))
 		}
-		if !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) {
-			t.Fatal("its own labels are unknown")
-		}
+		stopIf(t, !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()), "its own labels are unknown")
 	})
 }

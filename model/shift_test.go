@@ -22,9 +22,7 @@ func byClass(t *testing.T, m *Model, items, queries *memory) (all, class float64
 	for mod := range queries.vectors {
 		of := map[uint32]codec.Codes{}
 		for i, l := range queries.labels {
-			if err := e.Project(z, mod, queries.vectors[mod][i]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Project(z, mod, queries.vectors[mod][i]))
 			codes, known := of[l[0]]
 			if !known {
 				codes = codec.NewCodes(m.bits, 0)
@@ -37,10 +35,7 @@ func byClass(t *testing.T, m *Model, items, queries *memory) (all, class float64
 			for i := range labels {
 				labels[i] = []uint32{l}
 			}
-			found, err := MAPTie(t.Context(), db, items.labels, codes, labels)
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := need(MAPTie(t.Context(), db, items.labels, codes, labels))(t)
 			all += found * float64(codes.Len()) / float64(len(queries.labels)) / 2
 			class += found / float64(len(of)) / 2
 		}
@@ -56,34 +51,20 @@ func TestWeightsFollowShiftingClasses(t *testing.T) {
 	train, later := synthetic(synth.Unbalanced(1, 400, false)), synthetic(synth.Unbalanced(2, 2400, true))
 	opt := settled(modalitiesOf([]int{64, 32}), Options{Prior: new(float64)})
 	*opt.Prior = .375
-	r, err := Train(t.Context(), modalitiesOf([]int{64, 32}), train, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := NewOnline(r.Model, r.Statistics.Clone())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf([]int{64, 32}), train, opt))(t)
+	o := need(NewOnline(r.Model, r.Statistics.Clone()))(t)
 	for e, err := range later.Examples(t.Context()) {
 		if err == nil {
 			_, err = o.Learn(t.Context(), []Example{e}, TeacherLabels, 0)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	followed, err := o.Revision()
-	if err != nil {
-		t.Fatal(err)
-	}
+	followed := need(o.Revision())(t)
 	// The same statistics with the weights of the training.
 	frozen := *followed
 	frozen.p, frozen.weights = nil, r.Model.weights
 	for mod := range frozen.maps {
-		w, _, err := o.Statistics().solve(mod, frozen.gammas[mod])
-		if err != nil {
-			t.Fatal(err)
-		}
+		w, _ := need2(o.Statistics().solve(mod, frozen.gammas[mod]))(t)
 		frozen.p = append(frozen.p, dense.Pack(frozen.mix(mixture{frozen.weights, 0}, w)))
 	}
 	items := &memory{}
@@ -93,7 +74,5 @@ func TestWeightsFollowShiftingClasses(t *testing.T) {
 	frozenAll, frozenClass := byClass(t, &frozen, items, queries)
 	t.Logf("mAP %.3f, by class %.3f; with the weights of the training %.3f, %.3f", all, class, frozenAll,
 		frozenClass)
-	if class < frozenClass+.02 || all < frozenAll-.02 {
-		t.Error("classes are found no better")
-	}
+	failIf(t, class < frozenClass+.02 || all < frozenAll-.02, "classes are found no better")
 }

@@ -37,10 +37,7 @@ func (s *vectorSource) Examples(context.Context) iter.Seq2[Example, error] {
 // texts returns texts of items of the shape of NUS-WIDE, in both forms.
 func texts(t testing.TB, seed uint64, from, to int) (sparse, dense []Vector, labels [][]uint32) {
 	t.Helper()
-	g, err := synth.NewNUSWide(seed, synth.DefaultNUSWideNoise)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := need(synth.NewNUSWide(seed, synth.DefaultNUSWideNoise))(t)
 	for i := from; i < to; i++ {
 		sparse = append(sparse, Sparse(g.AppendText(nil, nil, i)))
 		x := make([]float32, synth.NUSWideText)
@@ -65,10 +62,7 @@ func spread(xs []Vector, d int) (wide []Vector) {
 
 func trainOn(t testing.TB, m []Modality, xs []Vector, labels [][]uint32, opt Options) *Result {
 	t.Helper()
-	r, err := Train(t.Context(), m, &vectorSource{vectors: [][]Vector{xs}, labels: labels}, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), m, &vectorSource{vectors: [][]Vector{xs}, labels: labels}, opt))(t)
 	return r
 }
 
@@ -120,17 +114,13 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 		fs, ms, own := made(Modality{Dim: synth.NUSWideText, Sparse: true}, sparse)
 		sd, _ := md.Sigma()
 		ss, _ := ms.Sigma()
-		if !approx(ss/sd, 1, 1e-6) {
-			t.Errorf("%v: sigma %g, dense %g", kind, ss, sd)
-		}
+		failIf(t, !approx(ss/sd, 1, 1e-6), "%v: sigma %g, dense %g", kind, ss, sd)
 		for _, mk := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
 			d, packed := NewMap(mk, nil, 1, md, od[:100]), NewMap(mk, nil, 1, ms, own[:100])
 			d.features, packed.features = fd, fs
 			maps := []*Map{packed}
 			if mk != MapLinear {
-				if packed.anchors == nil {
-					t.Fatalf("%v, %v: the anchors are in lists", kind, mk)
-				}
+				stopIf(t, packed.anchors == nil, "%v, %v: the anchors are in lists", kind, mk)
 				lists := *packed
 				lists.anchors, lists.norms = nil, make([]float32, 100)
 				listed := *packed.sparse
@@ -189,16 +179,12 @@ func TestSparseFarFromTheOrigin(t *testing.T) {
 	mo.Settle()
 	sigma, _ := mo.Sigma()
 	f := NewMap(MapRBF, nil, 1, mo, rows[:50])
-	if f.anchors == nil {
-		t.Fatal("the anchors are in lists")
-	}
+	stopIf(t, f.anchors == nil, "the anchors are in lists")
 	phi := make([]float32, n*50)
 	f.apply(phi, xs, new(MapScratch))
 	for i, v := range phi {
 		want := math.Exp(-squaredDistance(xs[i/50].Value, xs[i%50].Value) / sigma)
-		if !approx(float64(v), want, 5e-5) {
-			t.Fatalf("feature %d: %g, want %g", i, v, want)
-		}
+		stopIf(t, !approx(float64(v), want, 5e-5), "feature %d: %g, want %g", i, v, want)
 	}
 }
 
@@ -222,14 +208,12 @@ func TestSparseMoments(t *testing.T) {
 		got.Add([]Vector{v}, 1)
 	}
 	got.Settle()
-	if got.N != want.N || !slices.Equal(got.low, want.low) || got.m2[0] != 0 || got.m2[1] != 0 {
-		t.Errorf("%v, want %v", got, want)
-	}
+	failIf(t, got.N != want.N || !slices.Equal(got.low, want.low) || got.m2[0] != 0 || got.m2[1] != 0,
+		"%v, want %v", got, want)
 	for j := range d {
-		if !approx(got.Mean[j], want.Mean[j], 1e-12) || !approx(got.m2[j], want.m2[j], 1e-9) {
-			t.Errorf("column %d: mean %g and spread %g, want %g and %g", j, got.Mean[j], got.m2[j],
-				want.Mean[j], want.m2[j])
-		}
+		failIf(t, !approx(got.Mean[j], want.Mean[j], 1e-12) || !approx(got.m2[j], want.m2[j], 1e-9),
+			"column %d: mean %g and spread %g, want %g and %g", j, got.Mean[j], got.m2[j], want.Mean[j],
+			want.m2[j])
 	}
 }
 
@@ -237,7 +221,6 @@ func TestSparseMoments(t *testing.T) {
 func TestPacks(t *testing.T) {
 	sparse, _, _ := texts(t, 9, 0, 100)
 	near, wide := csrOf(sparse), csrOf(spread(sparse, 100_000))
-	if !packs(&near, synth.NUSWideText) || packs(&wide, 100_000) {
-		t.Error("the layout of anchors is the other one")
-	}
+	failIf(t, !packs(&near, synth.NUSWideText) || packs(&wide, 100_000),
+		"the layout of anchors is the other one")
 }

@@ -50,9 +50,8 @@ func TestConditionAgainstInverse(t *testing.T) {
 			continue // the oracle itself is not good enough here
 		}
 		got := norm * inverseNorm(l, 2)
-		if got > exact*1.001 || got < exact/4 {
-			t.Errorf("k %d, rank %d, gamma %g: %g, exact %g", k, rank, gamma, got, exact)
-		}
+		failIf(t, got > exact*1.001 || got < exact/4, "k %d, rank %d, gamma %g: %g, exact %g", k, rank, gamma,
+			got, exact)
 		var svd mat.SVD
 		svd.Factorize(&a, mat.SVDNone)
 		if two := svd.Cond(); got > two*float64(k)*1.001 || got < two/float64(k)/4 {
@@ -98,9 +97,7 @@ func shard(t testing.TB, m *Model, d *synth.Data) *Statistics {
 				continue
 			}
 			phi, h := make([]float32, m.Features(mod)), make([]float32, m.Bits())
-			if err := e.MapVector(phi, mod, Dense(x)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.MapVector(phi, mod, Dense(x)))
 			if m.Aim() == AimLabels {
 				addRow(s, mod, phi, labelVector(m, d.Labels[i]), nil)
 				continue
@@ -117,22 +114,14 @@ func TestShardsMergeToTheWhole(t *testing.T) {
 	dims := []int{7, 4}
 	data := synth.Pairs(synth.Config{Items: 300, Classes: 5, Dims: dims, Missing: .3, LabelsPerItem: 2})
 	for _, aim := range []Aim{AimLabels, AimCodes} {
-		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data),
-			settled(modalitiesOf(dims), Options{Bits: 24, Anchors: 130, Aim: aim}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), modalitiesOf(dims), synthetic(data),
+			settled(modalitiesOf(dims), Options{Bits: 24, Anchors: 130, Aim: aim})))(t)
 		merged := NewStatistics(r.Model)
 		for _, cut := range [][2]int{{0, 20}, {20, 20}, {20, 170}, {170, 300}} {
-			if err := merged.Merge(shard(t, r.Model, data.Slice(cut[0], cut[1]))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, merged.Merge(shard(t, r.Model, data.Slice(cut[0], cut[1]))))
 		}
 		sameStatistics(t, aim.String(), merged, r.Statistics)
-		refit, _, err := r.Model.Refit(merged, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		refit, _ := need2(r.Model.Refit(merged, nil))(t)
 		sameProjections(t, aim.String(), refit, r.Model, 1e-9)
 	}
 }
@@ -193,9 +182,7 @@ func TestSubtract(t *testing.T) {
 		!slices.Equal(p.b, before.parts[0].b) || p.taught[k] != -.25 {
 		t.Errorf("%d items without labels of %d", p.unlabelled, p.n)
 	}
-	if err := s.subtract(0, dense.Of(1, k, phi), code, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.subtract(0, dense.Of(1, k, phi), code, 1))
 	sameStatistics(t, "subtracted", s, before)
 	if err := s.subtract(0, dense.Of(1, k, phi), code, 1); !errors.Is(err, ErrMismatch) {
 		t.Errorf("an item without labels where none is: %v", err)
@@ -210,28 +197,16 @@ func TestSubtract(t *testing.T) {
 func TestRefit(t *testing.T) {
 	data := synth.Pairs(synth.Config{})
 	modalities := modalitiesOf([]int{8, 5})
-	r, err := Train(t.Context(), modalities, synthetic(data), settled(modalities, Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalities, synthetic(data), settled(modalities, Options{})))(t)
 	before, _ := marshal(t, r)
-	m, _, err := r.Model.Refit(r.Statistics, map[string]float64{"text": 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.Gamma(0) != 1e-2 || m.Gamma(1) != 3 || m.Fingerprint() != r.Model.Fingerprint() {
-		t.Errorf("gamma %g, %g", m.Gamma(0), m.Gamma(1))
-	}
-	direct, err := Train(t.Context(), modalities, synthetic(data),
-		settled(modalities, Options{Gamma: map[string]float64{"text": 3}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, _ := need2(r.Model.Refit(r.Statistics, map[string]float64{"text": 3}))(t)
+	failIf(t, m.Gamma(0) != 1e-2 || m.Gamma(1) != 3 || m.Fingerprint() != r.Model.Fingerprint(),
+		"gamma %g, %g", m.Gamma(0), m.Gamma(1))
+	direct := need(Train(t.Context(), modalities, synthetic(data),
+		settled(modalities, Options{Gamma: map[string]float64{"text": 3}})))(t)
 	a, _ := marshal(t, &Result{Model: m, Statistics: r.Statistics})
 	b, _ := marshal(t, direct)
-	if string(a) != string(b) {
-		t.Error("a refit differs from training with that gamma")
-	}
+	failIf(t, string(a) != string(b), "a refit differs from training with that gamma")
 	if after, _ := marshal(t, r); string(after) != string(before) {
 		t.Error("the refit changed the model")
 	}
@@ -248,10 +223,7 @@ func TestRefit(t *testing.T) {
 func TestStatisticsRefuse(t *testing.T) {
 	data := synth.Pairs(synth.Config{})
 	train := func(seed uint64) *Result {
-		r, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(data), Options{Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(data), Options{Seed: seed}))(t)
 		return r
 	}
 	a, b := train(1), train(2)
@@ -283,20 +255,15 @@ func TestStatisticsRefuse(t *testing.T) {
 func TestTraceIsTheSumOfSquaredLengths(t *testing.T) {
 	dims := []int{7, 4}
 	data := synth.Pairs(synth.Config{Items: 90, Classes: 3, Dims: dims, Missing: .3})
-	r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data),
-		settled(modalitiesOf(dims), Options{Bits: 16, Anchors: 20}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf(dims), synthetic(data),
+		settled(modalitiesOf(dims), Options{Bits: 16, Anchors: 20})))(t)
 	for mod, rows := range data.Vectors {
 		phi, want := make([]float32, r.Model.Features(mod)), 0.0
 		for _, x := range rows {
 			if x == nil {
 				continue
 			}
-			if err := r.Model.NewEncoder().MapVector(phi, mod, Dense(x)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Model.NewEncoder().MapVector(phi, mod, Dense(x)))
 			for _, v := range phi {
 				want += float64(v) * float64(v)
 			}

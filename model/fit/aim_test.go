@@ -110,21 +110,16 @@ func TestCodesOfLabels(t *testing.T) {
 						}
 						h.Set(b, i, sign)
 						f += (sign - z.At(b, i)) * (sign - z.At(b, i))
-						if s.code(i).Bit(b) != (sign > 0) {
-							t.Fatalf("sweep %d: bit %d of item %d is %t", sweep, b, i, s.code(i).Bit(b))
-						}
+						stopIf(t, s.code(i).Bit(b) != (sign > 0), "sweep %d: bit %d of item %d is %t", sweep,
+							b, i, s.code(i).Bit(b))
 					}
 				}
 				objective = append(objective, f)
 			}
-			r, err := train(t.Context(), ms, synthetic(d), nil, opt, from)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := need(train(t.Context(), ms, synthetic(d), nil, opt, from))(t)
 			for i, f := range r.Report.Objective {
-				if !approx(f/objective[i], 1, 1e-9) || i > 0 && f > objective[i-1]*(1+1e-12) {
-					t.Errorf("objective %v, want %v, which falls", r.Report.Objective, objective)
-				}
+				failIf(t, !approx(f/objective[i], 1, 1e-9) || i > 0 && f > objective[i-1]*(1+1e-12),
+					"objective %v, want %v, which falls", r.Report.Objective, objective)
 			}
 			m := r.Model
 			// C'C = I, so the products of the rows of C J are those of J.
@@ -133,9 +128,8 @@ func TestCodesOfLabels(t *testing.T) {
 				t.Errorf("the products of the directions are off by %g", off)
 			}
 			for i, set := range d.Labels {
-				if !m.LabelCode(code, set) || !slices.Equal(code, last.code(i)) {
-					t.Fatalf("item %d: code %x, in training %x", i, code, last.code(i))
-				}
+				stopIf(t, !m.LabelCode(code, set) || !slices.Equal(code, last.code(i)),
+					"item %d: code %x, in training %x", i, code, last.code(i))
 			}
 			if c.perItem == 1 && c.classes > 4 && c.share == nil {
 				for b := range q {
@@ -143,9 +137,7 @@ func TestCodesOfLabels(t *testing.T) {
 					for l := range c.classes {
 						sum += m.Parts().C[l*q+b]
 					}
-					if !approx(sum, 0, 1e-12) {
-						t.Errorf("bit %d: the directions share %g", b, sum)
-					}
+					failIf(t, !approx(sum, 0, 1e-12), "bit %d: the directions share %g", b, sum)
 				}
 			}
 		})

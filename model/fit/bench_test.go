@@ -71,10 +71,7 @@ func BenchmarkTrainChosen(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d+%d", name, dims[0], dims[1]), func(b *testing.B) {
 				var r *Result
 				for b.Loop() {
-					var err error
-					if r, err = Train(b.Context(), modalitiesOf(dims), src, opt); err != nil {
-						b.Fatal(err)
-					}
+					r = need(Train(b.Context(), modalitiesOf(dims), src, opt))(b)
 				}
 				b.ReportMetric(r.Report.Seconds["choose"], "choose-s")
 				b.ReportMetric(r.Report.Seconds["total"], "total-s")

@@ -29,16 +29,12 @@ func TestProcessorsChangeMeanwhile(t *testing.T) {
 					runtime.GOMAXPROCS(runtime.GOMAXPROCS(0)%7 + 2)
 				}
 			}})
-		if err != nil {
-			t.Fatalf("in %s: %v", change, err)
-		}
+		stopIf(t, err != nil, "in %s: %v", change, err)
 		b, _ := marshal(t, r)
 		if first == nil {
 			first = b
 		}
-		if string(b) != string(first) {
-			t.Errorf("changed in %s: another model", change)
-		}
+		failIf(t, string(b) != string(first), "changed in %s: another model", change)
 	}
 }
 
@@ -94,15 +90,9 @@ func TestChoiceProgress(t *testing.T) {
 				all = total
 			}
 			r, err := Train(t.Context(), two, c.src, c.opt)
-			if err != nil != c.fails {
-				t.Fatal(err)
-			}
-			if name == "no centre" && r.Report.Centre != 0 {
-				t.Error("settings were chosen once")
-			}
-			if steps == 0 || steps != all {
-				t.Errorf("%d of %d steps", steps, all)
-			}
+			stopIf(t, err != nil != c.fails, "%v", err)
+			failIf(t, name == "no centre" && r.Report.Centre != 0, "settings were chosen once")
+			failIf(t, steps == 0 || steps != all, "%d of %d steps", steps, all)
 			for stop := int64(1); stop <= all; stop += int64(effort.Of(1, 5)) {
 				ctx, cancel := context.WithCancel(t.Context())
 				after := 0
@@ -139,10 +129,7 @@ func TestNothingIsRelevantToOthers(t *testing.T) {
 	for i := range data.Labels {
 		data.Labels[i] = []uint32{uint32(i)}
 	}
-	r, err := Train(t.Context(), modalities, synthetic(data), Options{Bits: 128, Anchors: 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalities, synthetic(data), Options{Bits: 128, Anchors: 20}))(t)
 	if f := r.Report.Fusion; f.Unfit != "" || len(f.Directions) > 0 {
 		t.Errorf("%+v", f)
 	}
@@ -154,9 +141,7 @@ func TestOneQueryIsNoDirection(t *testing.T) {
 	clear(f.has[0])
 	f.has[0][1] = true
 	d, err := f.measure(t.Context(), rank.Fusion{Weights: []float64{1, 1}})
-	if err != nil || len(d) != 1 || d["text->image"] == 0 {
-		t.Errorf("%v, %v", d, err)
-	}
+	failIf(t, err != nil || len(d) != 1 || d["text->image"] == 0, "%v, %v", d, err)
 }
 
 // TestFusionIsMeasuredWithTheRidgeOfTheModel, even if no ridge can be chosen: that of a
@@ -175,18 +160,12 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 		}
 	}
 	opt := Options{Bits: 64, Anchors: 20, Map: map[string]model.MapKind{"image": model.MapLinear}}
-	r, err := Train(t.Context(), modalities, synthetic(data), opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalities, synthetic(data), opt))(t)
 	if c := r.Report.Choices["image"]; c.Unfit == "" || r.Report.Fusion.Unfit != "" {
 		t.Fatalf("%+v, %+v", c, r.Report.Fusion)
 	}
 	undecided := openSettings(opt, modalities)
-	opt, err = opt.withDefaults(modalities)
-	if err != nil {
-		t.Fatal(err)
-	}
+	opt = need(opt.withDefaults(modalities))(t)
 	cs, _ := choosersOf(t, opt, undecided, modalities, synthetic(data))
 	given := cs[0].given
 	fused, unfit := cs[0].hold(&tuning{bench: cs[0].bench, tuned: given})
@@ -196,9 +175,8 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 		t.Fatal(unfit, ok)
 	}
 	for i, v := range want.Data {
-		if !approx(fused.held.Data[i], v, .01) {
-			t.Fatalf("projections %g, want %g with gamma as the model has it", fused.held.Data[i], v)
-		}
+		stopIf(t, !approx(fused.held.Data[i], v, .01),
+			"projections %g, want %g with gamma as the model has it", fused.held.Data[i], v)
 	}
 }
 
@@ -208,15 +186,11 @@ func TestStartsOfEmbeddedLabels(t *testing.T) {
 	effort.LongWithRace(t)
 	data := synth.ManyLabels{Items: 400, Labels: 40}.Make()
 	ms := modalitiesOf([]int{48, 24})
-	r, err := Train(t.Context(), ms, synthetic(data), Options{Bits: 16, Anchors: 40, LabelEmbedding: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Report.Start != 1 || r.Report.Embedding == nil ||
-		r.Report.Choices["image"].Unfit != "" ||
-		r.Report.Chosen["image"].Width != DefaultWidth || r.Report.Chosen["text"].Width != DefaultWidth {
-		t.Errorf("%+v", r.Report)
-	}
+	r := need(Train(t.Context(), ms, synthetic(data), Options{Bits: 16, Anchors: 40,
+		LabelEmbedding: true}))(t)
+	failIf(t, r.Report.Start != 1 || r.Report.Embedding == nil || r.Report.Choices["image"].Unfit != "" ||
+		r.Report.Chosen["image"].Width != DefaultWidth || r.Report.Chosen["text"].Width != DefaultWidth,
+		"%+v", r.Report)
 }
 
 // TestEverythingTogether: sparse texts that some items lack, more labels than bits, and
@@ -246,24 +220,14 @@ func TestEverythingTogether(t *testing.T) {
 	var first []byte
 	for _, procs := range []int{1, 3} {
 		runtime.GOMAXPROCS(procs)
-		r, err := Train(t.Context(), ms, src, Options{Bits: 16, Anchors: 50, LabelEmbedding: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Report.Fusion.Unfit != "" || r.Report.Embedding == nil {
-			t.Fatalf("%+v", r.Report)
-		}
+		r := need(Train(t.Context(), ms, src, Options{Bits: 16, Anchors: 50, LabelEmbedding: true}))(t)
+		stopIf(t, r.Report.Fusion.Unfit != "" || r.Report.Embedding == nil, "%+v", r.Report)
 		b, _ := marshal(t, r)
 		if first == nil {
 			first = b
 		}
-		if string(first) != string(b) {
-			t.Errorf("%d processors: another model", procs)
-		}
-		m, err := model.Unmarshal(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failIf(t, string(first) != string(b), "%d processors: another model", procs)
+		m := need(model.Unmarshal(b))(t)
 		if again, _ := m.MarshalBinary(); string(again) != string(b) {
 			t.Error("other bytes when read and written")
 		}

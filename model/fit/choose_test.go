@@ -32,14 +32,8 @@ func choosersOf(t testing.TB, opt Options, undecided []open, modalities []model.
 	tr := &trainer{opt: opt, from: seeded(opt.Seed, opt.Bits),
 		reader: &sum.Reader{Modalities: modalities, Source: src}}
 	tr.from.open = undecided
-	seen, samples, err := tr.scan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	solved, err := tr.solveStarts(t.Context(), seen.sets, tr.takeStarts(seen.sets, seen.hy))
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen, samples := need2(tr.scan(t.Context()))(t)
+	solved := need(tr.solveStarts(t.Context(), seen.sets, tr.takeStarts(seen.sets, seen.hy)))(t)
 	return tr.choosers(seen, samples, solved), solved
 }
 
@@ -64,9 +58,7 @@ func TestJudgeIsEvaluate(t *testing.T) {
 		set := int(c.judge.set[row])
 		return start.codes[set*start.words : (set+1)*start.words]
 	}
-	if len(c.judge.queries) != len(c.xs) {
-		t.Errorf("%d of %d rows are queries", len(c.judge.queries), len(c.xs))
-	}
+	failIf(t, len(c.judge.queries) != len(c.xs), "%d of %d rows are queries", len(c.judge.queries), len(c.xs))
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, query := range c.judge.queries {
 		own := int(query)
@@ -80,10 +72,8 @@ func TestJudgeIsEvaluate(t *testing.T) {
 		}
 		asked := codec.Code{code(own)[0] ^ rng.Uint64()&rng.Uint64()&(1<<q-1)}
 		queries.Append(asked)
-		want, err := eval.Evaluate(t.Context(), db, labels, queries, [][]uint32{data.Labels[item(own)]}, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := need(eval.Evaluate(t.Context(), db, labels, queries, [][]uint32{data.Labels[item(own)]},
+			10))(t)
 		if got := c.judge.precision(0, query, asked, start.codes); !approx(got, want.MAPTie, 1e-12) {
 			t.Fatalf("row %d: %g, want %g", own, got, want.MAPTie)
 		}
@@ -107,19 +97,14 @@ func TestChooses(t *testing.T) {
 	train := func(d int, m *memory, opt Options) (Chosen, []Tried) {
 		t.Helper()
 		opt.Bits, opt.Anchors = 16, 60
-		r, err := Train(t.Context(), modalitiesOf([]int{d}), m, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), modalitiesOf([]int{d}), m, opt))(t)
 		c, ch := r.Report.Choices["image"], r.Report.Chosen["image"]
 		if sigma, _ := momentsOf(m.vectors[0]).Sigma(); ch.FeatureMap == model.FeaturesRaw &&
 			ch.Map != model.MapLinear && !approx(ch.Sigma/(sigma*ch.Width), 1, 1e-6) {
 			t.Errorf("sigma %g of width %g, and %g of width 1", ch.Sigma, ch.Width, sigma)
 		}
-		if r.Model.Gamma(0) != ch.Gamma || r.Model.FeatureKind(0) != ch.FeatureMap ||
-			r.Model.Map(0) != ch.Map {
-			t.Errorf("chosen %+v, but the model has others", ch)
-		}
+		failIf(t, r.Model.Gamma(0) != ch.Gamma || r.Model.FeatureKind(0) != ch.FeatureMap ||
+			r.Model.Map(0) != ch.Map, "chosen %+v, but the model has others", ch)
 		if !slices.ContainsFunc(c.Tried, func(tried Tried) bool {
 			return tried.FeatureMap == ch.FeatureMap && tried.Map == ch.Map && tried.Gamma == ch.Gamma &&
 				(ch.Map == model.MapLinear || tried.Width == ch.Width) && tried.MAP == c.MAP
@@ -177,9 +162,7 @@ func TestChooses(t *testing.T) {
 	}
 	_, all := train(2, board, Options{Map: rbf, Width: map[string]float64{"image": 2}})
 	for _, tried := range all {
-		if tried.Width != 2 {
-			t.Errorf("given width 2, tried %+v", tried)
-		}
+		failIf(t, tried.Width != 2, "given width 2, tried %+v", tried)
 	}
 	// Many weak columns and few anchors.
 	planes := made(900, 4, func(rng *rand.Rand, class int) []float32 {
@@ -196,19 +179,14 @@ func TestChooses(t *testing.T) {
 	given := Options{Map: map[string]model.MapKind{"image": model.MapRBF},
 		Gamma: map[string]float64{"image": .25}}
 	c, all := train(6, directions, given)
-	if c.FeatureMap != model.FeaturesL2 || c.Gamma != .25 || c.Width != DefaultWidth && c.Width != .25 {
-		t.Errorf("given rbf and 0.25: %+v", c)
-	}
+	failIf(t, c.FeatureMap != model.FeaturesL2 || c.Gamma != .25 || c.Width != DefaultWidth && c.Width != .25,
+		"given rbf and 0.25: %+v", c)
 	for _, tried := range all {
-		if tried.Map != model.MapRBF || tried.Gamma != .25 {
-			t.Errorf("given rbf and 0.25, tried %+v", tried)
-		}
+		failIf(t, tried.Map != model.MapRBF || tried.Gamma != .25, "given rbf and 0.25, tried %+v", tried)
 	}
 	c, all = train(6, directions,
 		Options{Features: map[string]model.FeatureKind{"image": model.FeaturesZScore}})
-	if c.FeatureMap != model.FeaturesZScore {
-		t.Errorf("given zscore: %+v", c)
-	}
+	failIf(t, c.FeatureMap != model.FeaturesZScore, "given zscore: %+v", c)
 	// The neighbours of the best gamma are no better, unless it is the least sensible one. The
 	// unit of gamma for a linear map is that of standardised vectors, 6.
 	units := map[model.MapKind]float64{model.MapRBF: 1, model.MapLinear: 6, model.MapRBFLinear: 1}
@@ -232,17 +210,12 @@ func TestChoiceIsDeterministic(t *testing.T) {
 	var model []byte
 	for _, procs := range deterministicProcs {
 		runtime.GOMAXPROCS(procs)
-		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 40, Anchors: 90, Seed: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 40, Anchors: 90, Seed: 4}))(t)
 		b, _ := marshal(t, r)
 		if first == nil {
 			first, model = &r.Report, b
 		}
-		if first.Fusion.Unfit != "" {
-			t.Fatal(first.Fusion.Unfit)
-		}
+		stopIf(t, first.Fusion.Unfit != "", "%v", first.Fusion.Unfit)
 		if d := cmp.Diff(first.Choices, r.Report.Choices) +
 			cmp.Diff(first.Fusion, r.Report.Fusion); d != "" || string(model) != string(b) {
 			t.Errorf("%d processors: other choices or another model\n%s", procs, d)
@@ -268,19 +241,13 @@ func TestNothingToChooseFrom(t *testing.T) {
 		{alone, "0 sampled items", defaultLinearGamma(sigmaOf(alone))},
 		{constant, "all vectors are equal", DefaultGamma},
 	} {
-		r, err := Train(t.Context(), modalitiesOf([]int{2}), c.src,
-			Options{Map: map[string]model.MapKind{"image": model.MapLinear}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), modalitiesOf([]int{2}), c.src,
+			Options{Map: map[string]model.MapKind{"image": model.MapLinear}}))(t)
 		choice, chosen := r.Report.Choices["image"], r.Report.Chosen["image"]
-		if !strings.Contains(choice.Unfit, c.says) || len(choice.Tried) != 0 {
-			t.Errorf("%+v, want it to say %q", choice, c.says)
-		}
-		if chosen.FeatureMap != model.FeaturesRaw || chosen.Map != model.MapLinear ||
-			chosen.Gamma != c.gamma {
-			t.Errorf("%s: %+v", c.says, chosen)
-		}
+		failIf(t, !strings.Contains(choice.Unfit, c.says) || len(choice.Tried) != 0, "%+v, want it to say %q",
+			choice, c.says)
+		failIf(t, chosen.FeatureMap != model.FeaturesRaw || chosen.Map != model.MapLinear ||
+			chosen.Gamma != c.gamma, "%s: %+v", c.says, chosen)
 	}
 }
 

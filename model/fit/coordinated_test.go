@@ -48,22 +48,15 @@ func TestSamplesAreCoordinated(t *testing.T) {
 		got := s.items()
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("sample %d is not of the least keys", m)
-		}
+		failIf(t, !slices.Equal(got, want), "sample %d is not of the least keys", m)
 	}
 	all := ofAll(samples, k)
-	if len(all) < k/2 {
-		t.Errorf("%d items in common", len(all))
-	}
+	failIf(t, len(all) < k/2, "%d items in common", len(all))
 	for i, item := range all {
-		if item != keys[i].item {
-			t.Fatalf("item %d is %d, want %d", i, item, keys[i].item)
-		}
+		stopIf(t, item != keys[i].item, "item %d is %d, want %d", i, item, keys[i].item)
 		for m, s := range samples {
-			if has(item, m) != slices.Contains(s.items(), item) {
-				t.Errorf("item %d has modality %d: %v, but the sample does not agree", item, m, has(item, m))
-			}
+			failIf(t, has(item, m) != slices.Contains(s.items(), item),
+				"item %d has modality %d: %v, but the sample does not agree", item, m, has(item, m))
 		}
 	}
 	if first := ofAll(samples, 10); !slices.Equal(first, all[:10]) {
@@ -77,7 +70,5 @@ func TestSamplesAreCoordinated(t *testing.T) {
 			low++
 		}
 	}
-	if low < 430 || low > 570 {
-		t.Errorf("%d of 1000 are in the first half", low)
-	}
+	failIf(t, low < 430 || low > 570, "%d of 1000 are in the first half", low)
 }

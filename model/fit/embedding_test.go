@@ -22,16 +22,10 @@ func embedded(t testing.TB, data *synth.Data, n int, opt Options, random bool) (
 	ms := modalitiesOf([]int{len(data.Vectors[0][0]), len(data.Vectors[1][0])})
 	undecided := openSettings(opt, ms)
 	opt.LabelEmbedding = true
-	opt, err := opt.withDefaults(ms)
-	if err != nil {
-		t.Fatal(err)
-	}
+	opt = need(opt.withDefaults(ms))(t)
 	from := seeded(opt.Seed, opt.Bits)
 	from.open, from.randomEmbedding = undecided, random
-	r, err := train(t.Context(), ms, synthetic(trained), nil, opt, from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(train(t.Context(), ms, synthetic(trained), nil, opt, from))(t)
 	var maps [2]float64
 	for m := range maps {
 		maps[m], _ = retrieval(t, r, m, trained, held)
@@ -64,20 +58,13 @@ func TestLabelEmbedding(t *testing.T) {
 		r, got := embedded(t, data, 300, opt, false)
 		e := r.Report.Embedding
 		for m := range got {
-			if got[m] < base[m]+.01 {
-				t.Errorf("%+v, modality %d: mAP %.3f, at random %.3f", cfg, m, got[m], base[m])
-			}
+			failIf(t, got[m] < base[m]+.01, "%+v, modality %d: mAP %.3f, at random %.3f", cfg, m, got[m],
+				base[m])
 		}
-		if e.Dims != 32 || r.Report.Labels != 96 {
-			t.Errorf("%+v", e)
-		}
-		if cfg.PerItem <= 1 && (r.Report.SharedLabels > 0 || e.MAP < 1-1e-12 ||
-			e.MAPLeast < 1-1e-12) {
-			t.Errorf("labels are lost: %d, %+v", r.Report.SharedLabels, e)
-		}
-		if len(r.Model.Labels()) != 96 {
-			t.Errorf("the model knows %d labels", len(r.Model.Labels()))
-		}
+		failIf(t, e.Dims != 32 || r.Report.Labels != 96, "%+v", e)
+		failIf(t, cfg.PerItem <= 1 && (r.Report.SharedLabels > 0 || e.MAP < 1-1e-12 || e.MAPLeast < 1-1e-12),
+			"labels are lost: %d, %+v", r.Report.SharedLabels, e)
+		failIf(t, len(r.Model.Labels()) != 96, "the model knows %d labels", len(r.Model.Labels()))
 		checkEmbeddingReport(t, r, data.Slice(0, 1800))
 	}
 }
@@ -106,18 +93,11 @@ func checkEmbeddingReport(t *testing.T, r *Result, trained *synth.Data) {
 			shared += n
 		}
 	}
-	metrics, err := eval.Evaluate(t.Context(), db, trained.Labels, queries, asked, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := need(eval.Evaluate(t.Context(), db, trained.Labels, queries, asked, 1))(t)
 	e := r.Report.Embedding
-	if !approx(metrics.MAPTie, e.MAP, 1e-9) || r.Report.SharedLabels != shared {
-		t.Errorf("%+v with %d shared, want mAP %g, shared %d", e, r.Report.SharedLabels,
-			metrics.MAPTie, shared)
-	}
-	if e.MAPLeast > e.MAP {
-		t.Errorf("%+v", e)
-	}
+	failIf(t, !approx(metrics.MAPTie, e.MAP, 1e-9) || r.Report.SharedLabels != shared,
+		"%+v with %d shared, want mAP %g, shared %d", e, r.Report.SharedLabels, metrics.MAPTie, shared)
+	failIf(t, e.MAPLeast > e.MAP, "%+v", e)
 }
 
 // TestLabelEmbeddingIsNotNeeded: if labels fit, the option changes nothing.
@@ -128,20 +108,13 @@ func TestLabelEmbeddingIsNotNeeded(t *testing.T) {
 	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
 		var models []string
 		for _, embedding := range []bool{false, true} {
-			r, err := Train(t.Context(), ms, synthetic(data),
-				Options{Bits: 8, Method: method, LabelEmbedding: embedding})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := need(Train(t.Context(), ms, synthetic(data),
+				Options{Bits: 8, Method: method, LabelEmbedding: embedding}))(t)
 			m, s := marshal(t, r)
 			models = append(models, string(m)+string(s))
-			if r.Report.Embedding != nil {
-				t.Errorf("%+v", r.Report.Embedding)
-			}
+			failIf(t, r.Report.Embedding != nil, "%+v", r.Report.Embedding)
 		}
-		if models[0] != models[1] {
-			t.Errorf("%v: the option changes a model of 8 labels in 8 bits", method)
-		}
+		failIf(t, models[0] != models[1], "%v: the option changes a model of 8 labels in 8 bits", method)
 	}
 }
 
@@ -189,31 +162,21 @@ func TestLabelEmbeddingIsDeterministic(t *testing.T) {
 	var first string
 	for _, procs := range deterministicProcs {
 		runtime.GOMAXPROCS(procs)
-		r, err := Train(t.Context(), modalitiesOf([]int{48, 24}), synthetic(data),
-			Options{Bits: 64, Anchors: 64, LabelEmbedding: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), modalitiesOf([]int{48, 24}), synthetic(data),
+			Options{Bits: 64, Anchors: 64, LabelEmbedding: true}))(t)
 		m, s := marshal(t, r)
 		if first == "" {
 			first = string(m) + string(s)
 		}
-		if first != string(m)+string(s) {
-			t.Fatalf("other bytes with %d processors", procs)
-		}
-		back, err := model.Unmarshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stopIf(t, first != string(m)+string(s), "other bytes with %d processors", procs)
+		back := need(model.Unmarshal(m))(t)
 		if got, _ := back.MarshalBinary(); string(got) != string(m) {
 			t.Fatal("another model after reading")
 		}
 		a, b := codec.NewCode(64), codec.NewCode(64)
 		for l := range uint32(90) {
-			if !r.Model.LabelCode(a, []uint32{l}) || !back.LabelCode(b, []uint32{l}) ||
-				codec.Distance(a, b) > 0 {
-				t.Fatalf("label %d: %v and %v", l, a, b)
-			}
+			stopIf(t, !r.Model.LabelCode(a, []uint32{l}) || !back.LabelCode(b, []uint32{l}) ||
+				codec.Distance(a, b) > 0, "label %d: %v and %v", l, a, b)
 		}
 	}
 }
@@ -232,9 +195,8 @@ func TestLabelEmbeddingOfAlikeLabels(t *testing.T) {
 		}
 	}
 	r, _ := embedded(t, data, 0, settledRBF(Options{Bits: 64}), false)
-	if r.Report.SharedLabels > 0 {
-		t.Errorf("%d labels share codes, %+v", r.Report.SharedLabels, r.Report.Embedding)
-	}
+	failIf(t, r.Report.SharedLabels > 0, "%d labels share codes, %+v", r.Report.SharedLabels,
+		r.Report.Embedding)
 }
 
 // BenchmarkLabelEmbedding measures the table of docs/EVALUATION.md: mAP of held-out

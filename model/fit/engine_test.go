@@ -183,18 +183,12 @@ func sameResult(t *testing.T, got, want *Result) {
 	t.Helper()
 	gm, _ := got.Model.MarshalBinary()
 	wm, _ := want.Model.MarshalBinary()
-	if !bytes.Equal(gm, wm) {
-		t.Error("another model")
-	}
-	if (got.Statistics == nil) != (want.Statistics == nil) {
-		t.Fatal("one has statistics")
-	}
+	failIf(t, !bytes.Equal(gm, wm), "another model")
+	stopIf(t, (got.Statistics == nil) != (want.Statistics == nil), "one has statistics")
 	if got.Statistics != nil {
 		gs, _ := got.Statistics.MarshalBinary()
 		ws, _ := want.Statistics.MarshalBinary()
-		if !bytes.Equal(gs, ws) {
-			t.Error("other statistics")
-		}
+		failIf(t, !bytes.Equal(gs, ws), "other statistics")
 	}
 	names := make([]string, len(want.Model.Labels()))
 	for i := range names {
@@ -202,15 +196,10 @@ func sameResult(t *testing.T, got, want *Result) {
 	}
 	var files [2][]byte
 	for i, r := range []*Result{got, want} {
-		f, err := NewFile(r.Model, names, &r.Report)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := need(NewFile(r.Model, names, &r.Report))(t)
 		files[i], _ = f.MarshalBinary()
 	}
-	if !bytes.Equal(files[0], files[1]) {
-		t.Errorf("other files:\n%+v\n%+v", got.Report, want.Report)
-	}
+	failIf(t, !bytes.Equal(files[0], files[1]), "other files:\n%+v\n%+v", got.Report, want.Report)
 }
 
 // Wherever the sums are made, the result is that of one process to the last bit.
@@ -257,16 +246,10 @@ func TestTrainOver(t *testing.T) {
 					items[i].Labels = nil
 				}
 			}
-			want, err := Train(t.Context(), ms, inMemory(items), c.opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := need(Train(t.Context(), ms, inMemory(items), c.opt))(t)
 			for _, span := range []int{2, 0}[:effort.Of(2, 1)] {
 				e := &scattered{items: items, span: span, rng: rand.New(rand.NewPCG(uint64(span), 0))}
-				got, err := TrainOver(t.Context(), ms, e, c.opt)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := need(TrainOver(t.Context(), ms, e, c.opt))(t)
 				sameResult(t, got, want)
 				if got := strings.Join(e.passes, " "); got != c.passes {
 					t.Errorf("passes: %s", got)
@@ -279,23 +262,15 @@ func TestTrainOver(t *testing.T) {
 // The codes of labelled items are those of the solver, in the statistics as well.
 func TestStatisticsAreThoseOfTheSolversCodes(t *testing.T) {
 	ms, items := madeItems(500, 6, true)
-	r, err := Train(t.Context(), ms, inMemory(items), Options{Bits: 16, Aim: model.AimCodes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), ms, inMemory(items), Options{Bits: 16, Aim: model.AimCodes}))(t)
 	codes := func(item int) codec.Code {
 		code := codec.NewCode(16)
 		r.Model.LabelCode(code, items[item].Labels)
 		return code
 	}
-	summed, err := (&sum.Reader{Modalities: ms, Source: inMemory(items)}).Sum(t.Context(),
-		sum.StatisticsPass(r.Model, codes), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Statistics.Same(summed.(*sum.StatisticsSums).Tally.Statistics, 0); err != nil {
-		t.Error(err)
-	}
+	summed := need((&sum.Reader{Modalities: ms, Source: inMemory(items)}).Sum(t.Context(),
+		sum.StatisticsPass(r.Model, codes), nil))(t)
+	fine(t, r.Statistics.Same(summed.(*sum.StatisticsSums).Tally.Statistics, 0))
 }
 
 // Items that are summed up in runs as they lie somewhere, of any length, give the same codes, and the same
@@ -308,20 +283,11 @@ func TestTrainOverRuns(t *testing.T) {
 		"cca-itq": {Bits: 16, Method: model.MethodCCAITQ},
 	} {
 		ms, items := madeItems(600, 12, true)
-		want, err := Train(t.Context(), ms, inMemory(items), opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := need(Train(t.Context(), ms, inMemory(items), opt))(t)
 		e := &scattered{items: items, cuts: []int{1, 2, 200, 200, 399, 511}, rng: rand.New(rand.NewPCG(1, 1))}
-		got, err := TrainOver(t.Context(), ms, e, opt)
-		if err != nil {
-			t.Fatal(name, err)
-		}
+		got := need(TrainOver(t.Context(), ms, e, opt))(t, name)
 		if want.Statistics != nil {
-			if err := fingerprintOf(t, got.Statistics, want.Statistics).Same(want.Statistics,
-				1e-9); err != nil {
-				t.Error(name, err)
-			}
+			fine(t, fingerprintOf(t, got.Statistics, want.Statistics).Same(want.Statistics, 1e-9), name)
 		}
 		ge, we := got.Model.NewEncoder(), want.Model.NewEncoder()
 		gz, wz := make([]float64, opt.Bits), make([]float64, opt.Bits)
@@ -336,9 +302,8 @@ func TestTrainOverRuns(t *testing.T) {
 					t.Fatal(gerr, werr)
 				}
 				for j := range gz {
-					if gz[j] >= 0 != (wz[j] >= 0) || math.Abs(gz[j]-wz[j]) > 1e-6 {
-						t.Fatalf("%s: item %d, bit %d: %v, want %v", name, i, j, gz[j], wz[j])
-					}
+					stopIf(t, gz[j] >= 0 != (wz[j] >= 0) || math.Abs(gz[j]-wz[j]) > 1e-6,
+						"%s: item %d, bit %d: %v, want %v", name, i, j, gz[j], wz[j])
 				}
 			}
 		}
@@ -367,11 +332,8 @@ func TestTrainOverRefuses(t *testing.T) {
 		{"a damaged sum", &scattered{items: items, damage: damaged}, Options{Bits: 16}, codec.ErrCorrupt,
 			"checksum"},
 		{"another sum", &scattered{items: items, damage: func([]byte) []byte {
-			b, err := sum.SamplePass(ms, 0, make([][]uint32, len(ms))).Sum(t.Context(), 0,
-				func(func(model.Example, error) bool) {})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := need(sum.SamplePass(ms, 0, make([][]uint32, len(ms))).Sum(t.Context(), 0,
+				func(func(model.Example, error) bool) {}))(t)
 			return b
 		}}, Options{Bits: 16}, codec.ErrCorrupt, ""},
 		{"one class", &scattered{items: []model.Example{items[0], items[0]}}, Options{Bits: 16},
@@ -390,9 +352,7 @@ func FuzzPass(f *testing.F) {
 	ms, items := madeItems(60, 4, true)
 	for _, opt := range []Options{{Bits: 8, Anchors: 3}, {Bits: 8, Method: model.MethodCCAITQ}} {
 		e := &seeds{scattered{items: items, rng: rand.New(rand.NewPCG(1, 1))}, f}
-		if _, err := TrainOver(f.Context(), ms, e, opt); err != nil {
-			f.Fatal(err)
-		}
+		need(TrainOver(f.Context(), ms, e, opt))(f)
 	}
 	f.Fuzz(func(t *testing.T, pass, part []byte) {
 		p, err := sum.UnmarshalPass(pass)
@@ -408,9 +368,7 @@ func FuzzPass(f *testing.F) {
 			}
 		}
 		if b, err := p.Merge(children([][]byte{part, part})); err == nil {
-			if _, err := p.Merge(children([][]byte{b})); err != nil {
-				t.Fatalf("a sum that was merged cannot be read: %v", err)
-			}
+			need(p.Merge(children([][]byte{b})))(t, "a sum that was merged cannot be read")
 		}
 	})
 }
@@ -438,9 +396,6 @@ func fingerprintOf(t *testing.T, s, other *model.Statistics) *model.Statistics {
 	copy(to[8:16], from[8:16])
 	body := to[:len(to)-4]
 	binary.LittleEndian.PutUint32(to[len(body):], crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
-	s, err := model.UnmarshalStatistics(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = need(model.UnmarshalStatistics(to))(t)
 	return s
 }

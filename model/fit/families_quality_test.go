@@ -45,10 +45,7 @@ func families(t *testing.T) []family {
 	nuswide := func(noise float64) family {
 		return family{fmt.Sprintf("nuswide, noise %g", noise), 0, []int{500, 1000},
 			func(seed uint64, n int) *synth.Data {
-				g, err := synth.NewNUSWide(seed, noise)
-				if err != nil {
-					t.Fatal(err)
-				}
+				g := need(synth.NewNUSWide(seed, noise))(t)
 				return g.Data(0, n)
 			}}
 	}
@@ -127,10 +124,9 @@ func TestFamilies(t *testing.T) {
 					t.Logf("by class %.3f", class)
 				}
 			}
-			if mean[model.AimLabels] < mean[model.AimCodes]-.01 {
-				t.Errorf("%s, %d items: %.3f with labels as the aim, %.3f with codes", f.name, size,
-					mean[model.AimLabels], mean[model.AimCodes])
-			}
+			failIf(t, mean[model.AimLabels] < mean[model.AimCodes]-.01,
+				"%s, %d items: %.3f with labels as the aim, %.3f with codes", f.name, size,
+				mean[model.AimLabels], mean[model.AimCodes])
 		}
 	}
 }
@@ -148,9 +144,7 @@ func byClass(t *testing.T, m *model.Model, items, queries *memory) (all, class f
 	for mod := range queries.vectors {
 		of := map[uint32]codec.Codes{}
 		for i, l := range queries.labels {
-			if err := e.Project(z, mod, queries.vectors[mod][i]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Project(z, mod, queries.vectors[mod][i]))
 			codes, known := of[l[0]]
 			if !known {
 				codes = codec.NewCodes(m.Bits(), 0)
@@ -163,10 +157,7 @@ func byClass(t *testing.T, m *model.Model, items, queries *memory) (all, class f
 			for i := range labels {
 				labels[i] = []uint32{l}
 			}
-			metrics, err := eval.Evaluate(t.Context(), db, items.labels, codes, labels, 50)
-			if err != nil {
-				t.Fatal(err)
-			}
+			metrics := need(eval.Evaluate(t.Context(), db, items.labels, codes, labels, 50))(t)
 			all += metrics.MAPTie * float64(codes.Len()) / float64(len(queries.labels)) / 2
 			class += metrics.MAPTie / float64(len(of)) / 2
 		}

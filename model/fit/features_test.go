@@ -20,49 +20,31 @@ func TestFeaturesAreThoseOfTraining(t *testing.T) {
 	modalities := modalitiesOf([]int{5})
 	for kind := range model.FeaturesHellingerL2 + 1 {
 		for mk := range model.MapRBFLinear + 1 {
-			r, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{rows}, labels: labels},
-				Options{
-					Bits: 8, Features: map[string]model.FeatureKind{"image": kind},
+			r := need(Train(t.Context(), modalities, &memory{vectors: [][][]float32{rows}, labels: labels},
+				Options{Bits: 8, Features: map[string]model.FeatureKind{"image": kind},
 					Map: map[string]model.MapKind{"image": mk}, Width: map[string]float64{"image": 1},
-					Gamma: map[string]float64{"image": .01},
-				})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r.Model.FeatureKind(0) != kind || r.Model.Map(0) != mk || r.Report.Choices != nil {
-				t.Errorf("%v, %v: %v, %v, %v", kind, mk, r.Model.FeatureKind(0), r.Model.Map(0),
-					r.Report.Choices)
-			}
+					Gamma: map[string]float64{"image": .01}}))(t)
+			failIf(t, r.Model.FeatureKind(0) != kind || r.Model.Map(0) != mk || r.Report.Choices != nil,
+				"%v, %v: %v, %v, %v", kind, mk, r.Model.FeatureKind(0), r.Model.Map(0), r.Report.Choices)
 			done := make([][]float32, len(rows))
 			f := model.NewFeatures(kind, momentsOf(rows))
 			for i, x := range rows {
 				done[i] = make([]float32, len(x))
 				f.Apply(done[i], model.Dense(x))
 			}
-			of, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{done}, labels: labels},
-				Options{
-					Bits: 8, Features: map[string]model.FeatureKind{"image": model.FeaturesRaw},
+			of := need(Train(t.Context(), modalities, &memory{vectors: [][][]float32{done}, labels: labels},
+				Options{Bits: 8, Features: map[string]model.FeatureKind{"image": model.FeaturesRaw},
 					Map: map[string]model.MapKind{"image": mk}, Width: map[string]float64{"image": 1},
-					Gamma: map[string]float64{"image": .01},
-				})
-			if err != nil {
-				t.Fatal(err)
-			}
+					Gamma: map[string]float64{"image": .01}}))(t)
 			b, _ := marshal(t, r)
-			stored, err := model.Unmarshal(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stored := need(model.Unmarshal(b))(t)
 			for i := range rows {
 				z, want, again := make([]float64, 8), make([]float64, 8), make([]float64, 8)
-				if err := errors.Join(r.Model.NewEncoder().Project(z, 0, rows[i]),
+				must(t, errors.Join(r.Model.NewEncoder().Project(z, 0, rows[i]),
 					of.Model.NewEncoder().Project(want, 0, done[i]),
-					stored.NewEncoder().Project(again, 0, rows[i])); err != nil {
-					t.Fatal(err)
-				}
-				if !slices.Equal(z, want) || !slices.Equal(z, again) {
-					t.Fatalf("%v, %v: %v, %v after it was stored, want %v", kind, mk, z, again, want)
-				}
+					stored.NewEncoder().Project(again, 0, rows[i])))
+				stopIf(t, !slices.Equal(z, want) || !slices.Equal(z, again),
+					"%v, %v: %v, %v after it was stored, want %v", kind, mk, z, again, want)
 			}
 		}
 	}
@@ -84,10 +66,7 @@ func TestFeaturesNeedPositiveNumbers(t *testing.T) {
 			t.Errorf("%v of -0.5: %v", kind, err)
 		}
 	}
-	r, err := Train(t.Context(), modalitiesOf([]int{5}), src, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf([]int{5}), src, Options{}))(t)
 	for _, tried := range r.Report.Choices["image"].Tried {
 		switch tried.FeatureMap {
 		case model.FeaturesHellinger, model.FeaturesLog, model.FeaturesHellingerL2:

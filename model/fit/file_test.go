@@ -19,10 +19,7 @@ import (
 func fileModel(t testing.TB, opt Options) *Result {
 	t.Helper()
 	cfg := synth.Config{Items: 120, Classes: 12, Dims: []int{8, 5}, LabelsPerItem: 2, Missing: .2}
-	r, err := Train(t.Context(), modalitiesOf(cfg.Dims), synthetic(synth.Pairs(cfg)), opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf(cfg.Dims), synthetic(synth.Pairs(cfg)), opt))(t)
 	return r
 }
 
@@ -44,22 +41,11 @@ func TestFileGivesLabelsOtherIDs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := fileModel(t, opt).Model
-			if m.Aim().String() != name {
-				t.Fatalf("the aim is %v", m.Aim())
-			}
-			f, err := NewFile(m, namesOf(m), &Report{Bits: 16, Seconds: map[string]float64{"total": 3},
-				MemoryBytes: 9})
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := f.MarshalBinary()
-			if err != nil {
-				t.Fatal(err)
-			}
-			back, err := UnmarshalFile(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stopIf(t, m.Aim().String() != name, "the aim is %v", m.Aim())
+			f := need(NewFile(m, namesOf(m), &Report{Bits: 16, Seconds: map[string]float64{"total": 3},
+				MemoryBytes: 9}))(t)
+			b := need(f.MarshalBinary())(t)
+			back := need(UnmarshalFile(b))(t)
 			if again, _ := back.MarshalBinary(); !bytes.Equal(b, again) {
 				t.Error("the bytes differ")
 			}
@@ -71,29 +57,22 @@ func TestFileGivesLabelsOtherIDs(t *testing.T) {
 			for i := range ids {
 				ids[i] = uint32(1000 - 7*i)
 			}
-			other, err := back.Model(ids)
-			if err != nil {
-				t.Fatal(err)
-			}
+			other := need(back.Model(ids))(t)
 			want, got := codec.NewCode(m.Bits()), codec.NewCode(m.Bits())
 			for i := range labels {
 				for j := range i + 1 {
 					set := slices.Compact([]uint32{labels[j], labels[i]})
 					image := slices.Compact(slices.Sorted(slices.Values([]uint32{ids[j], ids[i]})))
-					if !m.LabelCode(want, set) || !other.LabelCode(got, image) || !slices.Equal(want, got) {
-						t.Errorf("labels %v have code %x, and %v %x", set, want, image, got)
-					}
+					failIf(t, !m.LabelCode(want, set) || !other.LabelCode(got, image) ||
+						!slices.Equal(want, got), "labels %v have code %x, and %v %x", set, want, image, got)
 				}
 			}
 			same, err := back.Model(labels) // projections, weights and all
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			was, _ := m.MarshalBinary()
 			is, _ := same.MarshalBinary()
-			if !bytes.Equal(was, is) || same.Fingerprint() != m.Fingerprint() {
-				t.Error("with its own ids it is another model")
-			}
+			failIf(t, !bytes.Equal(was, is) || same.Fingerprint() != m.Fingerprint(),
+				"with its own ids it is another model")
 		})
 	}
 }
@@ -103,50 +82,32 @@ func TestFileWithoutALabel(t *testing.T) {
 	m := fileModel(t, Options{Bits: 16, Anchors: 20}).Model
 	names := namesOf(m)
 	names[1] = ""
-	f, err := NewFile(m, names, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := need(NewFile(m, names, nil))(t)
 	ids := slices.Delete(m.Labels(), 1, 2)
-	other, err := f.Model(ids)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := need(f.Model(ids))(t)
 	want, got := codec.NewCode(16), codec.NewCode(16)
-	if other.LabelCode(got, m.Labels()[1:2]) {
-		t.Error("the label is known")
-	}
+	failIf(t, other.LabelCode(got, m.Labels()[1:2]), "the label is known")
 	for _, l := range ids {
-		if !m.LabelCode(want, []uint32{l}) || !other.LabelCode(got, []uint32{l}) || !slices.Equal(want, got) {
-			t.Errorf("label %d: %x became %x", l, want, got)
-		}
+		failIf(t, !m.LabelCode(want, []uint32{l}) || !other.LabelCode(got, []uint32{l}) ||
+			!slices.Equal(want, got), "label %d: %x became %x", l, want, got)
 	}
 }
 
 // Whoever changes the bytes of a model raises Version: testdata/file.model is the file of fileModel with 16
 // bits, 20 anchors, namesOf and its report, and is read as the model that it was.
 func TestGoldenFile(t *testing.T) {
-	b, err := os.ReadFile("testdata/file.model")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := UnmarshalFile(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(os.ReadFile("testdata/file.model"))(t)
+	f := need(UnmarshalFile(b))(t)
 	labels := f.Labels()
-	if len(labels) != 12 || labels[0] != "label 0" || f.Report().TrainItems != 120 ||
-		len(f.Modalities()) != 2 {
-		t.Errorf("%q, %+v, %v", labels, f.Report(), f.Modalities())
-	}
+	failIf(t, len(labels) != 12 || labels[0] != "label 0" || f.Report().TrainItems != 120 ||
+		len(f.Modalities()) != 2, "%q, %+v, %v", labels, f.Report(), f.Modalities())
 	ids := make([]uint32, len(labels))
 	for i := range ids {
 		ids[i] = uint32(i)
 	}
 	m, err := f.Model(ids)
-	if err != nil || m.Bits() != 16 || m.Fingerprint() != 0x9bec0c423cbef63f {
-		t.Errorf("%x, %v", m.Fingerprint(), err)
-	}
+	failIf(t, err != nil || m.Bits() != 16 || m.Fingerprint() != 0x9bec0c423cbef63f, "%x, %v",
+		m.Fingerprint(), err)
 }
 
 func TestFileRefuses(t *testing.T) {
@@ -162,19 +123,13 @@ func TestFileRefuses(t *testing.T) {
 			t.Errorf("%s: %v, %v", what, f, err)
 		}
 	}
-	f, err := NewFile(m, names, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := need(NewFile(m, names, nil))(t)
 	for _, ids := range [][]uint32{nil, make([]uint32, len(names)), {1}} {
 		if m, err := f.Model(ids); !errors.Is(err, model.ErrOption) {
 			t.Errorf("ids %v: %v, %v", ids, m, err)
 		}
 	}
-	b, err := f.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(f.MarshalBinary())(t)
 	for cut := range 200 {
 		if _, err := UnmarshalFile(b[:len(b)*cut/200]); !errors.Is(err, codec.ErrCorrupt) {
 			t.Errorf("%d of %d bytes: %v", len(b)*cut/200, len(b), err)
@@ -189,10 +144,7 @@ func TestFileRefuses(t *testing.T) {
 	if _, err := UnmarshalFile(append(wire.NewWriter(fileMagic).B, b[8:]...)); err != nil {
 		t.Error(err)
 	}
-	model, err := m.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := need(m.MarshalBinary())(t)
 	if _, err := UnmarshalFile(model); !errors.Is(err, codec.ErrCorrupt) {
 		t.Errorf("a model in place of a file: %v", err)
 	}
@@ -200,14 +152,8 @@ func TestFileRefuses(t *testing.T) {
 
 func FuzzFile(f *testing.F) {
 	m := fileModel(f, Options{Bits: 16, Anchors: 4, Sweeps: 1}).Model
-	file, err := NewFile(m, namesOf(m), nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	b, err := file.MarshalBinary()
-	if err != nil {
-		f.Fatal(err)
-	}
+	file := need(NewFile(m, namesOf(m), nil))(f)
+	b := need(file.MarshalBinary())(f)
 	f.Add(b[8 : len(b)-4])
 	f.Add([]byte{1, 0, 0, 0, 1, 0, 'x', 2, 0, 0, 0, '{', '}'})
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -217,10 +163,7 @@ func FuzzFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := got.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := need(got.MarshalBinary())(t)
 		if back, err := UnmarshalFile(again); err != nil || !slices.Equal(back.Labels(), got.Labels()) {
 			t.Errorf("%v, %v", back, err)
 		}

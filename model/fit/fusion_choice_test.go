@@ -58,10 +58,7 @@ func TestFusionMeasureIsEvaluate(t *testing.T) {
 	}
 	for _, how := range []rank.Fusion{{Weights: []float64{1, 1, 1}},
 		{Weights: []float64{.3, 0, 1}, Mean: mean}} {
-		directions, err := f.measure(t.Context(), how)
-		if err != nil {
-			t.Fatal(err)
-		}
+		directions := need(f.measure(t.Context(), how))(t)
 		z := func(i int, t int) []float64 {
 			if !f.has[t][i] {
 				return nil
@@ -95,10 +92,8 @@ func TestFusionMeasureIsEvaluate(t *testing.T) {
 						}
 					}
 					query.Append(codec.PackSigns(code, z(i, from)))
-					e, err := eval.Evaluate(t.Context(), db, labels, query, [][]uint32{{uint32(f.Set[i])}}, 1)
-					if err != nil {
-						t.Fatal(err)
-					}
+					e := need(eval.Evaluate(t.Context(), db, labels, query, [][]uint32{{uint32(f.Set[i])}},
+						1))(t)
 					sum += e.MAPTie
 					queries++
 				}
@@ -109,9 +104,7 @@ func TestFusionMeasureIsEvaluate(t *testing.T) {
 				found++
 			}
 		}
-		if len(directions) != found {
-			t.Errorf("%v: %d directions of %d", how, len(directions), found)
-		}
+		failIf(t, len(directions) != found, "%v: %d directions of %d", how, len(directions), found)
 	}
 }
 
@@ -127,14 +120,10 @@ func TestRegression(t *testing.T) {
 		rows = append(rows, float64(f.z[0][i]), float64(f.z[1][i]))
 		h.SetVec(i, float64(v))
 	}
-	if err := x.Solve(mat.NewDense(len(f.g), 2, rows), h); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.Solve(mat.NewDense(len(f.g), 2, rows), h))
 	w := f.regression()
 	for m := range w {
-		if !approx(w[m], x.At(m, 0), 1e-9) {
-			t.Errorf("weight %d is %g, want %g", m, w[m], x.At(m, 0))
-		}
+		failIf(t, !approx(w[m], x.At(m, 0), 1e-9), "weight %d is %g, want %g", m, w[m], x.At(m, 0))
 	}
 	for i, v := range f.z[0] { // the second opposes the first, and tells nothing else
 		f.z[1][i] = -v
@@ -169,20 +158,14 @@ func TestNoiseIsNotFused(t *testing.T) {
 	opt := settled(modalities, Options{Bits: 32})
 	opt.Gamma["image"] = 1e-4 // makes the noise loud
 	opt.Fusion = Fusion{}
-	r, err := Train(t.Context(), modalities, src, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalities, src, opt))(t)
 	f := r.Report.Fusion
-	if r.Report.Choices != nil || f.Unfit != "" {
-		t.Fatalf("%+v", f)
-	}
+	stopIf(t, r.Report.Choices != nil || f.Unfit != "", "%+v", f)
 	if w := r.Model.Weights(); w[0] > .3*w[1] || f.Weights["image"] != w[0] || f.Weights["text"] != 1 {
 		t.Errorf("weights %v, reported %+v", w, f)
 	}
-	if len(f.Directions) != 2 || f.Directions["image->text"] == 0 || f.Directions["text->image"] == 0 {
-		t.Errorf("it serves %v", f.Directions)
-	}
+	failIf(t, len(f.Directions) != 2 || f.Directions["image->text"] == 0 || f.Directions["text->image"] == 0,
+		"it serves %v", f.Directions)
 	if mean := r.Model.Parts().Mean; slices.Min(mean) == 0 && slices.Max(mean) == 0 {
 		t.Error("no mean aim is subtracted")
 	}
@@ -214,14 +197,10 @@ func TestFusionIsNotMeasured(t *testing.T) {
 		{two, rare, "20 training items have modality"},
 		{two[:1], one, ""},
 	} {
-		r, err := Train(t.Context(), c.modalities, synthetic(c.data), Options{Bits: 16, Anchors: 20})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), c.modalities, synthetic(c.data), Options{Bits: 16, Anchors: 20}))(t)
 		f := r.Report.Fusion
-		if !strings.Contains(f.Unfit, c.says) || f.Unfit == "" != (c.says == "") || len(f.Directions) > 0 {
-			t.Errorf("%+v, want it to say %q", f, c.says)
-		}
+		failIf(t, !strings.Contains(f.Unfit, c.says) || f.Unfit == "" != (c.says == "") ||
+			len(f.Directions) > 0, "%+v, want it to say %q", f, c.says)
 		if w := r.Model.Weights(); slices.Min(w) != 1 || slices.Max(w) != 1 ||
 			floats.Norm(r.Model.Parts().Mean, 1) != 0 {
 			t.Errorf("%s: weights %v", c.says, w)
@@ -237,10 +216,7 @@ func TestConstantModality(t *testing.T) {
 			x[j] = 1
 		}
 	}
-	r, err := Train(t.Context(), modalitiesOf([]int{12, 8}), synthetic(d), Options{Bits: 32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf([]int{12, 8}), synthetic(d), Options{Bits: 32}))(t)
 	if f := r.Report.Fusion; f.Unfit != "" || f.Weights["image"] > .01 || f.Weights["text"] != 1 {
 		t.Errorf("%+v", f)
 	}

@@ -40,14 +40,8 @@ func TestGivenFusions(t *testing.T) {
 		{"text", []float64{0, 1}},
 		{"image", []float64{1, 0}},
 	} {
-		f, err := ParseFusion(c.fusion)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 8, Fusion: f})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := need(ParseFusion(c.fusion))(t)
+		r := need(Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 8, Fusion: f}))(t)
 		want, reported := c.weights, r.Report.Fusion
 		if got := r.Model.Weights(); !slices.Equal(got, want) || floats.Norm(r.Model.Parts().Mean, 1) != 0 ||
 			reported.Weights["image"] != want[0] || reported.Weights["text"] != want[1] ||

@@ -63,9 +63,7 @@ type manifest struct {
 
 func goldenManifest(t testing.TB) (m manifest) {
 	t.Helper()
-	if err := json.Unmarshal(readShared(t, "golden", "manifest.json"), &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(readShared(t, "golden", "manifest.json"), &m))
 	return m
 }
 
@@ -108,10 +106,7 @@ func TestGolden(t *testing.T) {
 			if variant[0] == 'j' {
 				opt.Method = model.MethodJoint
 			}
-			opt, err := opt.withDefaults(data.modalities)
-			if err != nil {
-				t.Fatal(err)
-			}
+			opt = need(opt.withDefaults(data.modalities))(t)
 			from := goldenStart(t)
 			sweep, maxC, maxY, flips := 0, 0.0, 0.0, 0
 			var last *solver
@@ -139,10 +134,7 @@ func TestGolden(t *testing.T) {
 					flips += flipped(s, readNpy(t, "golden", variant, "H_final.npy"))
 				}
 			}
-			result, err := train(t.Context(), data.modalities, data.train, nil, opt, from)
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := need(train(t.Context(), data.modalities, data.train, nil, opt, from))(t)
 			var maxF float64
 			for i, f := range result.Report.Objective {
 				maxF = max(maxF, math.Abs(f/want.Objective[i]-1))
@@ -151,9 +143,8 @@ func TestGolden(t *testing.T) {
 				sweep, maxC, maxY, maxF, flips)
 			// The tolerances of the golden README; it gives none for Y, which
 			// float32 kernel values move by some 1e-9 at delta = 1.
-			if sweep != want.Iterations || maxC > 1e-9 || maxY > 1e-8 || maxF > 1e-9 || flips != 0 {
-				t.Error("beyond the tolerances")
-			}
+			failIf(t, sweep != want.Iterations || maxC > 1e-9 || maxY > 1e-8 || maxF > 1e-9 || flips != 0,
+				"beyond the tolerances")
 			for i, sigma := range []float64{man.Sigma1, man.Sigma2} {
 				// Not closer: the texts of the golden run were float64, the file is float32.
 				if got := result.Report.Chosen[data.modalities[i].Name].Sigma; !approx(got/sigma, 1, 1e-8) {
@@ -172,9 +163,8 @@ func TestGolden(t *testing.T) {
 				hamming, asym := data.evaluate(t, result.Model, db, from)
 				got := [5]float64{hamming.MAP, hamming.MAPTie, hamming.MAPAt, hamming.PrecisionAt, asym.MAP}
 				for i, name := range []string{"mAP", "tie-aware", "top 50", "precision at 50", "asymmetric"} {
-					if !approx(got[i], w[i], 1e-3) {
-						t.Errorf("from modality %d, %s: %.5f, want %.5f", from, name, got[i], w[i])
-					}
+					failIf(t, !approx(got[i], w[i], 1e-3), "from modality %d, %s: %.5f, want %.5f", from,
+						name, got[i], w[i])
 				}
 				t.Logf("from modality %d: mAP, tie, top 50, precision, asymmetric %.6f, want %.6f", from, got,
 					w)
@@ -189,14 +179,8 @@ func TestGoldenLabels(t *testing.T) {
 	effort.LongWithRace(t)
 	man := goldenManifest(t)
 	data := readDataset(t, "wiki")
-	opt, err := Options{Bits: 32, Anchors: 800, Aim: model.AimCodes}.withDefaults(data.modalities)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := train(t.Context(), data.modalities, data.train, nil, opt, goldenStart(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	opt := need(Options{Bits: 32, Anchors: 800, Aim: model.AimCodes}.withDefaults(data.modalities))(t)
+	result := need(train(t.Context(), data.modalities, data.train, nil, opt, goldenStart(t)))(t)
 	// Classes do not overlap, so labels, the limit of large delta, has the codes of
 	// joint.
 	h := readNpy(t, "golden", "joint", "H_final.npy")
@@ -204,9 +188,8 @@ func TestGoldenLabels(t *testing.T) {
 	for i, labels := range data.train.labels {
 		result.Model.LabelCode(code, labels)
 		for j := range 32 {
-			if code.Bit(j) != (h.row(j)[i] > 0) {
-				t.Fatalf("bit %d of item %d differs between labels and joint", j, i)
-			}
+			stopIf(t, code.Bit(j) != (h.row(j)[i] > 0), "bit %d of item %d differs between labels and joint",
+				j, i)
 		}
 	}
 	e := result.Model.NewEncoder()
@@ -215,9 +198,7 @@ func TestGoldenLabels(t *testing.T) {
 		for part, m := range map[string]*memory{"train": data.train, "test": data.query} {
 			want := readNpy(t, "golden", fmt.Sprintf("phi%d_%s_first5.npy", i+1, part))
 			for row := range want.rows {
-				if err := e.MapVector(phi, i, model.Dense(m.vectors[i][row])); err != nil {
-					t.Fatal(err)
-				}
+				must(t, e.MapVector(phi, i, model.Dense(m.vectors[i][row])))
 				// The exponent is a difference of float32 sums. Over the whole set, the
 				// root mean square error of phi is 3e-8.
 				if d := maxDifference(widened(phi), want.row(row)); d > 3e-6 {
@@ -227,9 +208,7 @@ func TestGoldenLabels(t *testing.T) {
 		}
 		var sum, square float64
 		for _, x := range data.train.vectors[i] {
-			if err := e.MapVector(phi, i, model.Dense(x)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.MapVector(phi, i, model.Dense(x)))
 			for _, v := range phi {
 				sum += float64(v)
 				square += float64(v) * float64(v)
@@ -254,20 +233,12 @@ func (d *dataset) evaluate(t testing.TB, m *model.Model, db codec.Codes,
 	var z [][]float64
 	for _, x := range d.query.vectors[from] {
 		row := make([]float64, m.Bits())
-		if err := e.Project(row, from, x); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Project(row, from, x))
 		z = append(z, row)
 		queries.Append(codec.PackSigns(code, row))
 	}
-	hamming, err := eval.Evaluate(t.Context(), db, d.train.labels, queries, d.query.labels, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asymmetric, err = eval.EvaluateAsymmetric(t.Context(), db, d.train.labels, z, d.query.labels, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hamming = need(eval.Evaluate(t.Context(), db, d.train.labels, queries, d.query.labels, 50))(t)
+	asymmetric = need(eval.EvaluateAsymmetric(t.Context(), db, d.train.labels, z, d.query.labels, 50))(t)
 	return hamming, asymmetric
 }
 
@@ -328,18 +299,15 @@ func checkFlips(t *testing.T, variant string, data *dataset, m *model.Model) {
 		flips := 0
 		z := make([]float64, m.Bits())
 		for row, x := range data.query.vectors[i] {
-			if err := e.Project(z, i, x); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Project(z, i, x))
 			for j, v := range z {
 				if (v >= 0) != (codes.row(j)[row] > 0) {
 					flips++
 				}
 			}
 		}
-		if flips > 6 || math.Sqrt(diff/norm) > 5e-4 {
-			t.Errorf("%s: P or the codes are beyond the tolerances", name)
-		}
+		failIf(t, flips > 6 || math.Sqrt(diff/norm) > 5e-4, "%s: P or the codes are beyond the tolerances",
+			name)
 		t.Logf("%s: P off by %.2g relative, %d of %d query bits flipped", name, math.Sqrt(diff/norm), flips,
 			len(codes.x))
 	}

@@ -45,10 +45,7 @@ func guardTrials(t *testing.T) (trials []guardTrial) {
 			add(fmt.Sprintf("pairs, noise %g, %d labels", noise, labels), .15, data, queries, true, false)
 		}
 	}
-	g, err := synth.NewNUSWide(1, synth.DefaultNUSWideNoise)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := need(synth.NewNUSWide(1, synth.DefaultNUSWideNoise))(t)
 	data, queries := split(g.Data(0, 2500))
 	add("nuswide", .15, data, queries, true, false)
 	data, queries = split(synth.ManyLabels{Items: 2500, Labels: 40, PerItem: 3, Seed: 2}.Make())
@@ -99,13 +96,9 @@ func (g *guardTrial) run(t *testing.T, seed uint64) guardOutcome {
 	o, guard, rest := guarded(t, mixed, opt, n, min(100, n/2))
 	var out guardOutcome
 	var err error
-	if out.verdict, err = guard.Verdict(); err != nil {
-		t.Fatal(err)
-	}
+	out.verdict = need(guard.Verdict())(t)
 	first, err := o.Revision() // as o has learned nothing yet, the model of the training
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before, stream := codec.NewCodes(64, 0), codec.NewCodes(64, 0)
 	code := codec.NewCode(64)
 	for _, labels := range mixed.Labels[:n] {
@@ -121,12 +114,8 @@ func (g *guardTrial) run(t *testing.T, seed uint64) guardOutcome {
 			before.Append(storedCode(t, first, item))
 			stream.Append(storedCode(t, m, item))
 		}
-		if _, err := o.Learn(t.Context(), chunk, model.TeacherModality, guard.Lead()); err != nil {
-			t.Fatal(err)
-		}
-		if m, err = o.Revision(); err != nil {
-			t.Fatal(err)
-		}
+		need(o.Learn(t.Context(), chunk, model.TeacherModality, guard.Lead()))(t)
+		m = need(o.Revision())(t)
 	}
 	for from := range g.data.Vectors {
 		was := askAll(t, first, from, g.queries, before, mixed.Labels)
@@ -142,9 +131,7 @@ func storedCode(t *testing.T, m *model.Model, item model.Example) codec.Code {
 	e, z, fused := m.NewEncoder(), make([][]float64, len(item.Vectors)), make([]float64, m.Bits())
 	for mod := range z {
 		z[mod] = make([]float64, m.Bits())
-		if err := e.ProjectVectors(z[mod], mod, item.Vectors[mod:mod+1]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.ProjectVectors(z[mod], mod, item.Vectors[mod:mod+1]))
 	}
 	m.Fuse(fused, z)
 	return codec.PackSigns(codec.NewCode(m.Bits()), fused)
@@ -157,15 +144,10 @@ func askAll(t *testing.T, m *model.Model, from int, queries *synth.Data, db code
 	e, z, code, codes := m.NewEncoder(), make([]float64, m.Bits()), codec.NewCode(m.Bits()),
 		codec.NewCodes(m.Bits(), 0)
 	for _, x := range queries.Vectors[from] {
-		if err := e.Project(z, from, x); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Project(z, from, x))
 		codes.Append(codec.PackSigns(code, z))
 	}
-	found, err := eval.Evaluate(t.Context(), db, labels, codes, queries.Labels, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := need(eval.Evaluate(t.Context(), db, labels, codes, queries.Labels, 50))(t)
 	return found.MAPTie
 }
 
@@ -207,25 +189,17 @@ func TestGuardQuality(t *testing.T) {
 		}
 		t.Logf("| %s | %.0f %% | %s | %+.3f | %+.3f (%.3f) | %d of %d | %+.3f |", g.set, 100*g.share,
 			settings, gain, said, stderr, taken, *guardSeeds, worst)
-		if gain < -.02 && 4*taken > *guardSeeds {
-			t.Errorf("%s, %s: %d of %d updates adopted that lose %.3f", g.set, settings, taken, *guardSeeds,
-				-gain)
-		}
-		if worst < -.03 {
-			t.Errorf("%s, %s: an update adopted that loses %.3f", g.set, settings, -worst)
-		}
+		failIf(t, gain < -.02 && 4*taken > *guardSeeds, "%s, %s: %d of %d updates adopted that lose %.3f",
+			g.set, settings, taken, *guardSeeds, -gain)
+		failIf(t, worst < -.03, "%s, %s: an update adopted that loses %.3f", g.set, settings, -worst)
 		// With as many anchors as items, projections without the held items differ from
 		// those with them, so a gain can be missed.
-		if gain > .02 && !g.published && 4*taken < 3**guardSeeds {
-			t.Errorf("%s, %s: only %d of %d updates adopted that gain %.3f", g.set, settings, taken,
-				*guardSeeds, gain)
-		}
+		failIf(t, gain > .02 && !g.published && 4*taken < 3**guardSeeds,
+			"%s, %s: only %d of %d updates adopted that gain %.3f", g.set, settings, taken, *guardSeeds, gain)
 	}
 	t.Logf("adopted or not: gain %d, %d; even %d, %d; loss %d, %d; mAP of all %+.3f, of the adopted %+.3f",
 		table[0][0], table[0][1], table[1][0], table[1][1], table[2][0], table[2][1], all, adopted)
-	if adopted < all {
-		t.Error("to adopt everything would be better")
-	}
+	failIf(t, adopted < all, "to adopt everything would be better")
 }
 
 // guarded trains on the first items of d, holds back some of them, and lets a model.Guard
@@ -234,26 +208,15 @@ func guarded(t testing.TB, d *synth.Data, opt Options, first,
 	hold int) (*model.Online, *model.Guard, []model.Example) {
 	t.Helper()
 	dims := []int{len(d.Vectors[0][0]), len(d.Vectors[1][0])}
-	r, err := Train(t.Context(), modalitiesOf(dims), synthetic(d.Slice(0, first)), opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := model.NewOnline(r.Model, r.Statistics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf(dims), synthetic(d.Slice(0, first)), opt))(t)
+	o := need(model.NewOnline(r.Model, r.Statistics))(t)
 	held := examples(d.Slice(0, hold), never)
 	var lessons []model.Lesson
 	for i, item := range held {
 		lessons = append(lessons, r.Lesson(i, item.Labels))
 	}
-	g, err := o.Guard(t.Context(), held, lessons)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := need(o.Guard(t.Context(), held, lessons))(t)
 	rest := examples(d.Slice(first, d.Items()), func(int) bool { return true })
-	if err := g.Learn(t.Context(), rest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Learn(t.Context(), rest))
 	return o, g, rest
 }

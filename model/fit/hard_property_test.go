@@ -130,9 +130,7 @@ func checkHard(t *testing.T, data *synth.Data, modalities []model.Modality, opt 
 	t.Helper()
 	r, err := Train(t.Context(), modalities, synthetic(data), opt)
 	if err != nil {
-		if !refusable(err) {
-			t.Errorf("%v", err)
-		}
+		failIf(t, !refusable(err), "%v", err)
 		return nil
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
@@ -143,9 +141,7 @@ func checkHard(t *testing.T, data *synth.Data, modalities []model.Modality, opt 
 	}
 	m, s := marshal(t, r)
 	m2, s2 := marshal(t, again)
-	if !bytes.Equal(m, m2) || !bytes.Equal(s, s2) {
-		t.Error("another number of processors gives other bytes")
-	}
+	failIf(t, !bytes.Equal(m, m2) || !bytes.Equal(s, s2), "another number of processors gives other bytes")
 	// Unmarshal refuses numbers that are not finite.
 	if _, err := model.Unmarshal(m); err != nil {
 		t.Errorf("model: %v", err)
@@ -166,9 +162,7 @@ func checkHard(t *testing.T, data *synth.Data, modalities []model.Modality, opt 
 			if x == nil {
 				continue
 			}
-			if err := e.Project(z, v, x); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Project(z, v, x))
 			if slices.ContainsFunc(z, func(v float64) bool { return v-v != 0 }) {
 				t.Fatalf("modality %d: %g has the projection %g", v, x, z)
 			}
@@ -203,13 +197,10 @@ func checkReportedCodes(t *testing.T, data *synth.Data, r *Result) {
 				same++
 			}
 		}
-		if len(distinct) != r.Report.DistinctCodes || same != r.Report.ConstantBits {
-			t.Errorf("%d codes, %d constant bits, but the report says %d and %d", len(distinct), same,
-				r.Report.DistinctCodes, r.Report.ConstantBits)
-		}
-		if len(distinct) < 2 {
-			t.Errorf("one code for %d label sets", r.Report.LabelSets)
-		}
+		failIf(t, len(distinct) != r.Report.DistinctCodes || same != r.Report.ConstantBits,
+			"%d codes, %d constant bits, but the report says %d and %d", len(distinct), same,
+			r.Report.DistinctCodes, r.Report.ConstantBits)
+		failIf(t, len(distinct) < 2, "one code for %d label sets", r.Report.LabelSets)
 	}
 }
 
@@ -220,9 +211,7 @@ func TestHardDataAtRandom(t *testing.T) {
 	for s := first; s < first+uint64(effort.Of(hardCases, 40)); s++ {
 		data, modalities, opt := hardCase(rand.New(rand.NewPCG(s, 0)))
 		checkHard(t, data, modalities, opt)
-		if t.Failed() {
-			t.Fatalf("seed %d: %d items, %v, %+v", s, data.Items(), modalities, opt)
-		}
+		stopIf(t, t.Failed(), "seed %d: %d items, %v, %+v", s, data.Items(), modalities, opt)
 	}
 }
 

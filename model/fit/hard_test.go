@@ -40,9 +40,7 @@ func retrieval(t testing.TB, r *Result, m int, trained, held *synth.Data) (got, 
 	db, queries := codec.NewCodes(q, 0), codec.NewCodes(q, 0)
 	code := codec.NewCode(q)
 	for _, labels := range trained.Labels {
-		if !r.Model.LabelCode(code, labels) {
-			t.Fatalf("%v has no code", labels)
-		}
+		stopIf(t, !r.Model.LabelCode(code, labels), "%v has no code", labels)
 		db.Append(code)
 	}
 	e, z := r.Model.NewEncoder(), make([]float64, q)
@@ -52,26 +50,18 @@ func retrieval(t testing.TB, r *Result, m int, trained, held *synth.Data) (got, 
 		if x == nil {
 			continue
 		}
-		if err := e.Project(z, m, x); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Project(z, m, x))
 		queries.Append(codec.PackSigns(code, z))
 		clear(code)
 		constant.Append(code)
 		labels = append(labels, held.Labels[i])
 	}
-	metrics, err := eval.Evaluate(t.Context(), db, trained.Labels, queries, labels, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := need(eval.Evaluate(t.Context(), db, trained.Labels, queries, labels, 10))(t)
 	same := codec.NewCodes(q, 0) // a database in which all rows tie: chance
 	for range trained.Labels {
 		same.Append(code)
 	}
-	guess, err := eval.Evaluate(t.Context(), same, trained.Labels, constant, labels, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	guess := need(eval.Evaluate(t.Context(), same, trained.Labels, constant, labels, 10))(t)
 	return metrics.MAPTie, guess.MAPTie
 }
 
@@ -180,17 +170,14 @@ func TestHardData(t *testing.T) {
 						"text": model.FeaturesZScore}
 				}
 				r := checkHard(t, trained, modalitiesOf([]int{8, 5}), opt)
-				if r == nil {
-					t.Fatal("refused")
-				}
+				stopIf(t, r == nil, "refused")
 				for m, least := range c.learns {
 					if least == 0 {
 						continue
 					}
 					got, chance := retrieval(t, r, m, trained, held)
-					if got < least {
-						t.Errorf("%v, modality %d: mAP %.3f, chance is %.3f", method, m, got, chance)
-					}
+					failIf(t, got < least, "%v, modality %d: mAP %.3f, chance is %.3f", method, m, got,
+						chance)
 				}
 			}
 		})
@@ -228,20 +215,15 @@ func TestFewItems(t *testing.T) {
 			data := synth.Pairs(synth.Config{Items: n, Classes: min(n, 3), Dims: dims, Noise: .01})
 			_, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{Bits: 16})
 			if n == 1 {
-				if !errors.Is(err, model.ErrOneClass) {
-					t.Errorf("one item: %v", err)
-				}
+				failIf(t, !errors.Is(err, model.ErrOneClass), "one item: %v", err)
 				continue
 			}
 			r := checkHard(t, data, modalitiesOf(dims), Options{Bits: 16})
-			if r == nil {
-				t.Fatalf("%d items are refused: %v", n, err)
-			}
+			stopIf(t, r == nil, "%d items are refused: %v", n, err)
 			for m := range dims {
 				got, _ := retrieval(t, r, m, data, data)
-				if got < .9 {
-					t.Errorf("%d items, modality %d: mAP %.3f of the training items themselves", n, m, got)
-				}
+				failIf(t, got < .9, "%d items, modality %d: mAP %.3f of the training items themselves", n, m,
+					got)
 			}
 		}
 	}
@@ -258,10 +240,7 @@ func TestFewItemsAClass(t *testing.T) {
 				data.Labels[i] = []uint32{uint32(i % 2)}
 			}
 			ms := modalitiesOf([]int{8, 5})
-			r, err := Train(t.Context(), ms, synthetic(data), settled(ms, Options{Seed: seed}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := need(Train(t.Context(), ms, synthetic(data), settled(ms, Options{Seed: seed})))(t)
 			a, b := codec.NewCode(64), codec.NewCode(64)
 			r.Model.LabelCode(a, []uint32{0})
 			r.Model.LabelCode(b, []uint32{1})

@@ -34,10 +34,7 @@ func freely(t testing.TB, opt Options, vectors ...[][]float32) *Result {
 	for _, rows := range vectors {
 		dims = append(dims, dimOf(rows))
 	}
-	r, err := Train(t.Context(), modalitiesOf(dims), unlabelled(vectors...), opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf(dims), unlabelled(vectors...), opt))(t)
 	return r
 }
 
@@ -54,9 +51,7 @@ func dimOf(rows [][]float32) int {
 func signCode(t testing.TB, m *model.Model, mod int, x []float32) codec.Code {
 	t.Helper()
 	z := make([]float64, m.Bits())
-	if err := m.NewEncoder().Project(z, mod, x); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.NewEncoder().Project(z, mod, x))
 	return codec.PackSigns(codec.NewCode(m.Bits()), z)
 }
 
@@ -76,9 +71,7 @@ func TestITQ(t *testing.T) {
 			if i == j {
 				want = 1
 			}
-			if math.Abs(dot-want) > 1e-9 {
-				t.Fatalf("rows %d and %d of W have the product %g", i, j, dot)
-			}
+			stopIf(t, math.Abs(dot-want) > 1e-9, "rows %d and %d of W have the product %g", i, j, dot)
 		}
 	}
 	if r := itq.Report; r.ConstantBits > 0 || r.BitBalance > .3 || r.DistinctCodes < 2000 {
@@ -95,18 +88,13 @@ func TestMoreBitsFindMore(t *testing.T) {
 	last := 0.0
 	for _, bits := range []int{16, 48, 0} {
 		m := freely(t, Options{Bits: bits}, rows).Model
-		if bits == 0 && m.Bits() != DefaultLabelFreeBits {
-			t.Errorf("%d bits by default", m.Bits())
-		}
-		codes, err := itemCodes(m, func() (items [][]model.Vector) {
+		failIf(t, bits == 0 && m.Bits() != DefaultLabelFreeBits, "%d bits by default", m.Bits())
+		codes := need(itemCodes(m, func() (items [][]model.Vector) {
 			for _, x := range rows {
 				items = append(items, []model.Vector{model.Dense(x)})
 			}
 			return items
-		}())
-		if err != nil {
-			t.Fatal(err)
-		}
+		}()))(t)
 		recall := 0.
 		distances := make([]uint16, len(rows))
 		for q := range 100 {
@@ -154,9 +142,7 @@ func TestOffsetOf(t *testing.T) {
 	opposite := slices.Clone(rows[0])
 	z := func(x []float32) []float64 {
 		z := make([]float64, 16)
-		if err := m.NewEncoder().Project(z, 0, x); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.NewEncoder().Project(z, 0, x))
 		return z
 	}
 	for i := range opposite {
@@ -183,10 +169,8 @@ func TestOffsetOf(t *testing.T) {
 		"none":              {append(of(), model.Example{Vectors: []model.Vector{{}}}), 0, 0},
 	} {
 		got, n, err := m.OffsetOf(c.items)
-		if err != nil || got[0] < c.low || got[0] > c.high || what != "none" && n[0] != len(c.items) ||
-			what == "none" && n[0] != 0 {
-			t.Errorf("%s: %v of %v items, %v", what, got, n, err)
-		}
+		failIf(t, err != nil || got[0] < c.low || got[0] > c.high || what != "none" && n[0] != len(c.items) ||
+			what == "none" && n[0] != 0, "%s: %v of %v items, %v", what, got, n, err)
 	}
 }
 
@@ -213,10 +197,9 @@ func TestCCAITQ(t *testing.T) {
 			other += float64(codec.Distance(code, signCode(t, m, 1, b[i+1])))
 			n++
 		}
-		if same > other/2 {
-			t.Errorf("%d bits: the two codes of an item are %.1f bits apart, those of two items %.1f", bits,
-				same/float64(n), other/float64(n))
-		}
+		failIf(t, same > other/2,
+			"%d bits: the two codes of an item are %.1f bits apart, those of two items %.1f", bits,
+			same/float64(n), other/float64(n))
 	}
 }
 
@@ -240,9 +223,8 @@ func TestCCAITQOfThreeSpaces(t *testing.T) {
 		ac += codec.Distance(code(0, a[i]), code(2, c[i]))
 		ab += codec.Distance(code(0, a[i]), code(1, b[i]))
 	}
-	if ac > 300*8 || ab > 300*8 {
-		t.Errorf("codes of an item are %.1f and %.1f bits apart, of 32", float64(ac)/300, float64(ab)/300)
-	}
+	failIf(t, ac > 300*8 || ab > 300*8, "codes of an item are %.1f and %.1f bits apart, of 32",
+		float64(ac)/300, float64(ab)/300)
 }
 
 // Modalities that share a space have the same W, and means of their own: so a constant offset between
@@ -290,31 +272,24 @@ func TestGroups(t *testing.T) {
 		{[][]string{{"sound", "text", "gone"}}, [][]int{{0}, {1, 2}}},
 	} {
 		got, err := groups(mods, c.shared)
-		if err != nil || !slices.EqualFunc(got, c.want, slices.Equal) {
-			t.Errorf("%v: %v, %v; want %v", c.shared, got, err, c.want)
-		}
+		failIf(t, err != nil || !slices.EqualFunc(got, c.want, slices.Equal), "%v: %v, %v; want %v", c.shared,
+			got, err, c.want)
 	}
 }
 
 // Labels of items are ignored, and the model knows none.
 func TestLabelFreeKnowsNoLabels(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 200, Dims: []int{24}})
-	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(data),
-		Options{Method: model.MethodITQ, Bits: 32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf([]int{24}), synthetic(data),
+		Options{Method: model.MethodITQ, Bits: 32}))(t)
 	without := freely(t, Options{Method: model.MethodITQ, Bits: 32}, data.Vectors[0])
 	a, _ := r.Model.MarshalBinary()
 	b, _ := without.Model.MarshalBinary()
-	if !bytes.Equal(a, b) {
-		t.Error("labels have changed the model")
-	}
+	failIf(t, !bytes.Equal(a, b), "labels have changed the model")
 	m := r.Model
-	if !m.LabelFree() || m.LabelCode(codec.NewCode(32), []uint32{0, 1}) || m.Knows([]uint32{0}) ||
-		m.LabelAim(make([]float64, 32), []uint32{0}) || len(m.Labels()) > 0 || r.Statistics != nil {
-		t.Error("the model knows labels, or there are statistics")
-	}
+	failIf(t, !m.LabelFree() || m.LabelCode(codec.NewCode(32), []uint32{0, 1}) || m.Knows([]uint32{0}) ||
+		m.LabelAim(make([]float64, 32), []uint32{0}) || len(m.Labels()) > 0 || r.Statistics != nil,
+		"the model knows labels, or there are statistics")
 	if _, err := model.NewOnline(m, &model.Statistics{}); !errors.Is(err, model.ErrMismatch) {
 		t.Errorf("an Online of it: %v", err)
 	}
@@ -344,9 +319,7 @@ func TestLabelFreeIsTheSameOnAnyProcessors(t *testing.T) {
 	}
 	many := train()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	if !bytes.Equal(many, train()) {
-		t.Error("another number of processors makes another model")
-	}
+	failIf(t, !bytes.Equal(many, train()), "another number of processors makes another model")
 }
 
 func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
@@ -423,9 +396,7 @@ func TestLabelFreeDegenerate(t *testing.T) {
 			}
 			z := make([]float64, r.Model.Bits())
 			for _, x := range c.rows {
-				if err := r.Model.NewEncoder().Project(z, 0, x); err != nil {
-					t.Fatal(err)
-				}
+				must(t, r.Model.NewEncoder().Project(z, 0, x))
 				if slices.ContainsFunc(z, func(v float64) bool { return v-v != 0 }) {
 					t.Errorf("%s, %v: the projection of %v holds %v", name, kind, x, z)
 				}
@@ -477,23 +448,16 @@ func TestLabelFreeSparse(t *testing.T) {
 		dense := freely(t, opt, rows).Model
 		mods := modalitiesOf([]int{60})
 		mods[0].Sparse = true
-		r, err := Train(t.Context(), mods, unlabelled(rows), opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), mods, unlabelled(rows), opt))(t)
 		off := 0
 		for _, x := range rows {
 			var sparse model.Vector
 			sparse.Set(model.Modality{Sparse: true}, model.Dense(x))
 			z := make([]float64, 32)
-			if err := r.Model.NewEncoder().ProjectVectors(z, 0, []model.Vector{sparse}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Model.NewEncoder().ProjectVectors(z, 0, []model.Vector{sparse}))
 			off += codec.Distance(codec.PackSigns(codec.NewCode(32), z), signCode(t, dense, 0, x))
 		}
-		if off > 5 {
-			t.Errorf("%v: %d bits of 9,600 differ", kind, off)
-		}
+		failIf(t, off > 5, "%v: %d bits of 9,600 differ", kind, off)
 	}
 }
 
@@ -504,17 +468,11 @@ func TestLabelFreeProjectVectorsIsProject(t *testing.T) {
 		freely(t, Options{Bits: 16}, a, b).Model} {
 		q := m.Bits()
 		all := make([]float64, 100*q)
-		if err := m.NewEncoder().ProjectVectors(all, 0, denseAll(a[:100])); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.NewEncoder().ProjectVectors(all, 0, denseAll(a[:100])))
 		z := make([]float64, q)
 		for i, x := range a[:100] {
-			if err := m.NewEncoder().Project(z, 0, x); err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(z, all[i*q:(i+1)*q]) {
-				t.Fatalf("%v: vector %d has two projections", m.Method(), i)
-			}
+			must(t, m.NewEncoder().Project(z, 0, x))
+			stopIf(t, !slices.Equal(z, all[i*q:(i+1)*q]), "%v: vector %d has two projections", m.Method(), i)
 		}
 	}
 }
@@ -532,23 +490,15 @@ func labelFreeModels(t testing.TB) (list []*model.Model) {
 func TestLabelFreeMarshal(t *testing.T) {
 	a, b := synth.PairedEmbeddings(0, 80, 12, 5, 1)
 	for _, m := range labelFreeModels(t) {
-		stored, err := m.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, err := model.Unmarshal(stored)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if back.Fingerprint() != m.Fingerprint() || back.Method() != m.Method() || back.Seed() != m.Seed() ||
-			!slices.Equal(back.Modalities(), m.Modalities()) || back.Map(0) != model.MapLinear {
-			t.Errorf("%v: another model comes back", m.Method())
-		}
+		stored := need(m.MarshalBinary())(t)
+		back := need(model.Unmarshal(stored))(t)
+		failIf(t, back.Fingerprint() != m.Fingerprint() || back.Method() != m.Method() ||
+			back.Seed() != m.Seed() || !slices.Equal(back.Modalities(), m.Modalities()) ||
+			back.Map(0) != model.MapLinear, "%v: another model comes back", m.Method())
 		for mod, rows := range [][][]float32{a, b}[:len(m.Modalities())] {
 			for _, x := range rows {
-				if codec.Distance(signCode(t, m, mod, x), signCode(t, back, mod, x)) != 0 {
-					t.Fatalf("%v: another code comes back", m.Method())
-				}
+				stopIf(t, codec.Distance(signCode(t, m, mod, x), signCode(t, back, mod, x)) != 0,
+					"%v: another code comes back", m.Method())
 			}
 		}
 		if again, _ := back.MarshalBinary(); !bytes.Equal(again, stored) {

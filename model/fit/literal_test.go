@@ -157,10 +157,7 @@ func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 	opt.Aim = model.AimCodes
 	s := &solved{data: synth.Pairs(cfg)}
 	modalities := modalitiesOf(cfg.Dims)
-	var err error
-	if s.opt, err = opt.withDefaults(modalities); err != nil {
-		t.Fatal(err)
-	}
+	s.opt = need(opt.withDefaults(modalities))(t)
 	n, q, c := s.data.Items(), s.opt.Bits, cfg.Classes
 	d := &literal{q: q, c: c, n: n, delta: s.opt.Delta}
 	d.label = mat.NewDense(c, n, nil)
@@ -207,9 +204,7 @@ func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 		}
 		s.g = append(s.g, g)
 	}
-	if s.result, err = train(t.Context(), modalities, synthetic(s.data), nil, s.opt, from); err != nil {
-		t.Fatal(err)
-	}
+	s.result = need(train(t.Context(), modalities, synthetic(s.data), nil, s.opt, from))(t)
 	e := s.result.Model.NewEncoder()
 	for m, rows := range s.data.Vectors {
 		k := s.result.Model.Features(m)
@@ -221,9 +216,7 @@ func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 			}
 			has[i] = true
 			row := make([]float32, k)
-			if err := e.MapVector(row, m, model.Dense(x)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.MapVector(row, m, model.Dense(x)))
 			for j, v := range row {
 				phi.Set(j, i, float64(v))
 			}

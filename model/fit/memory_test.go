@@ -53,16 +53,10 @@ func TestTrainingsThatDoNotFitIntoMemory(t *testing.T) {
 	linear := map[string]model.MapKind{"text": model.MapLinear}
 	err := train(Options{Map: linear, MemoryBytes: 2 << 30})
 	var memory *MemoryError
-	if !errors.As(err, &memory) {
-		t.Fatal(err)
-	}
-	if passes != 0 {
-		t.Errorf("the items were read %d times before", passes)
-	}
-	if memory.Modality != "text" || memory.Map != model.MapLinear || memory.Features != 20_001 ||
-		memory.Available != 2<<30 || memory.Needed < 10<<30 || memory.Needed > 20<<30 {
-		t.Errorf("%+v", memory)
-	}
+	stopIf(t, !errors.As(err, &memory), "%v", err)
+	failIf(t, passes != 0, "the items were read %d times before", passes)
+	failIf(t, memory.Modality != "text" || memory.Map != model.MapLinear || memory.Features != 20_001 ||
+		memory.Available != 2<<30 || memory.Needed < 10<<30 || memory.Needed > 20<<30, "%+v", memory)
 	for _, words := range []string{`"text"`, "linear", "20001 features", "13.5 GiB", "2.0 GiB", "rbf"} {
 		if !strings.Contains(err.Error(), words) {
 			t.Errorf("%q does not say %q", err, words)
@@ -73,9 +67,7 @@ func TestTrainingsThatDoNotFitIntoMemory(t *testing.T) {
 		"chosen": {MemoryBytes: 1 << 30},
 		"rbf":    {MemoryBytes: 1 << 30, Map: map[string]model.MapKind{"text": model.MapRBF}},
 	} {
-		if err := train(opt); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		fine(t, train(opt), what)
 	}
 	// Memory that depends on the number of items is known after the first pass.
 	passes = 0
@@ -141,10 +133,7 @@ func TestMemoryEstimates(t *testing.T) {
 			opt.Map = map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}
 		}
 		open := openSettings(opt, modalities)
-		opt, err := opt.withDefaults(modalities)
-		if err != nil {
-			t.Fatal(err)
-		}
+		opt = need(opt.withDefaults(modalities))(t)
 		tr := &trainer{opt: opt, from: start{open: open}, reader: &sum.Reader{Modalities: modalities}}
 		e := tr.estimate([]int{tc.items, tc.items}, nil)
 		if ratio := float64(e.Needed) / float64(tc.peak); ratio < 1/1.5 || ratio > 1.5 {

@@ -52,9 +52,8 @@ func readNpy(t testing.TB, path ...string) matrix {
 	b := readShared(t, path...)
 	head := 10 + int(binary.LittleEndian.Uint16(b[8:]))
 	f := npyHeader.FindStringSubmatch(string(b[:head]))
-	if !strings.HasPrefix(string(b), "\x93NUMPY\x01\x00") || f == nil {
-		t.Fatalf("%v: cannot read the header %q", path, b[:head])
-	}
+	stopIf(t, !strings.HasPrefix(string(b), "\x93NUMPY\x01\x00") || f == nil, "%v: cannot read the header %q",
+		path, b[:head])
 	m := matrix{cols: 1}
 	fmt.Sscan(f[2], &m.rows)
 	if f[3] != "" {
@@ -79,9 +78,7 @@ func readNpy(t testing.TB, path ...string) matrix {
 		}
 		m.x = append(m.x, v)
 	}
-	if len(m.x) != m.rows*m.cols {
-		t.Fatalf("%v: %d numbers for %d x %d", path, len(m.x), m.rows, m.cols)
-	}
+	stopIf(t, len(m.x) != m.rows*m.cols, "%v: %d numbers for %d x %d", path, len(m.x), m.rows, m.cols)
 	return m
 }
 
@@ -92,8 +89,6 @@ func readShared(t testing.TB, path ...string) []byte {
 	if os.IsNotExist(err) {
 		t.Skipf("%s is not here: the shared data is needed for this test", name)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }

@@ -43,20 +43,14 @@ func newWikiStream(t *testing.T, data *dataset, seed uint64, aim model.Aim) *wik
 	s.rest = examples(&synth.Data{Vectors: rest.vectors, Labels: rest.labels}, never)
 	opt := authors(64)
 	opt.Seed, opt.Anchors, opt.Aim = seed, 0, aim
-	var err error
-	if s.Result, err = Train(t.Context(), data.modalities, s.first, opt); err != nil {
-		t.Fatal(err)
-	}
+	s.Result = need(Train(t.Context(), data.modalities, s.first, opt))(t)
 	return s
 }
 
 // online returns an Online that has not learned the rest.
 func (s *wikiStream) online(t *testing.T) *model.Online {
 	t.Helper()
-	o, err := model.NewOnline(s.Model, s.Statistics.Clone())
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := need(model.NewOnline(s.Model, s.Statistics.Clone()))(t)
 	return o
 }
 
@@ -89,17 +83,12 @@ func (s *wikiStream) run(t *testing.T, hidden, own bool,
 			}
 		}
 		learn(o, items)
-		var err error
-		if m, err = o.Revision(); err != nil {
-			t.Fatal(err)
-		}
+		m = need(o.Revision())(t)
 		e, z := m.NewEncoder(), make([]float64, 64)
 		for _, item := range items {
 			for asks, by := range coder {
 				if !m.LabelCode(code, item.Labels) {
-					if err := e.Project(z, by, item.Vectors[by].Value); err != nil {
-						t.Fatal(err)
-					}
+					must(t, e.Project(z, by, item.Vectors[by].Value))
 					codec.PackSigns(code, z)
 				}
 				db[asks].Append(code)
@@ -125,9 +114,7 @@ func (s *wikiStream) ask(t *testing.T, m *model.Model, db []codec.Codes,
 // teach returns a function that learns items with a teacher.
 func teach(t *testing.T, teacher model.Teacher) func(o *model.Online, items []model.Example) {
 	return func(o *model.Online, items []model.Example) {
-		if _, err := o.Learn(t.Context(), items, teacher, textLeads); err != nil {
-			t.Fatal(err)
-		}
+		need(o.Learn(t.Context(), items, teacher, textLeads))(t)
 	}
 }
 
@@ -144,24 +131,14 @@ func (s *wikiStream) guardedTeach(t *testing.T,
 	var waiting []model.Example
 	return func(o *model.Online, items []model.Example) {
 		waiting = append(waiting, items...)
-		g, err := o.Guard(t.Context(), held, lessons)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Learn(t.Context(), waiting); err != nil {
-			t.Fatal(err)
-		}
-		v, err := g.Verdict()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := need(o.Guard(t.Context(), held, lessons))(t)
+		must(t, g.Learn(t.Context(), waiting))
+		v := need(g.Verdict())(t)
 		*verdicts = append(*verdicts, v)
 		if !v.Adopt {
 			return
 		}
-		if _, err := o.Learn(t.Context(), waiting, model.TeacherModality, v.Lead); err != nil {
-			t.Fatal(err)
-		}
+		need(o.Learn(t.Context(), waiting, model.TeacherModality, v.Lead))(t)
 		waiting = nil
 	}
 }
@@ -186,10 +163,7 @@ func TestOnlineQuality(t *testing.T) {
 		}
 		opt := authors(64)
 		opt.Seed, opt.Aim = seed, model.AimLabels
-		batch, err := Train(t.Context(), data.modalities, data.train, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		batch := need(Train(t.Context(), data.modalities, data.train, opt))(t)
 		db := data.labelCodes(batch.Model)
 		i2t, t2i := s.ask(t, batch.Model, []codec.Codes{db, db}, data.train.labels)
 		note("batch", i2t, t2i)
@@ -220,9 +194,8 @@ func TestOnlineQuality(t *testing.T) {
 		}
 		t.Logf("seed %d: %d of %d updates adopted, first: %s", seed, adopted, len(verdicts),
 			verdicts[0].Reason)
-		if adopted == 0 || leads[textLeads] != adopted {
-			t.Errorf("seed %d: %d updates adopted, by modality %v", seed, adopted, leads)
-		}
+		failIf(t, adopted == 0 || leads[textLeads] != adopted, "seed %d: %d updates adopted, by modality %v",
+			seed, adopted, leads)
 	}
 	// Seeds differ by .01, so a mean that is lower by .005 is no worse.
 	const noise = .005
@@ -242,9 +215,8 @@ func TestOnlineQuality(t *testing.T) {
 	} {
 		f := got[c.what]
 		t.Logf("%s: %.3f / %.3f", c.what, f.i2t, f.t2i)
-		if f.i2t < c.i2t || f.t2i < c.t2i {
-			t.Errorf("%s: %.3f / %.3f, at least %.3f / %.3f is expected", c.what, f.i2t, f.t2i, c.i2t, c.t2i)
-		}
+		failIf(t, f.i2t < c.i2t || f.t2i < c.t2i, "%s: %.3f / %.3f, at least %.3f / %.3f is expected", c.what,
+			f.i2t, f.t2i, c.i2t, c.t2i)
 	}
 }
 
@@ -264,13 +236,8 @@ func TestOnlineEqualsBatch(t *testing.T) {
 		}
 	}
 	stats := s.Statistics.Clone()
-	if err := stats.Merge(shard(t, s.Model, whole)); err != nil {
-		t.Fatal(err)
-	}
-	batch, _, err := s.Model.Refit(stats, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, stats.Merge(shard(t, s.Model, whole)))
+	batch, _ := need2(s.Model.Refit(stats, nil))(t)
 	codes := data.labelCodes(batch)
 	db := []codec.Codes{codes, codes}
 	wantI, wantT := s.ask(t, batch, db, data.train.labels)
@@ -287,30 +254,20 @@ func TestOnlineEqualsBatch(t *testing.T) {
 		what := fmt.Sprintf("chunks of %d", c.chunk)
 		o := s.online(t)
 		for items := range slices.Chunk(c.items, c.chunk) {
-			if _, err := o.Learn(t.Context(), items, model.TeacherLabels, 0); err != nil {
-				t.Fatal(err)
-			}
+			need(o.Learn(t.Context(), items, model.TeacherLabels, 0))(t)
 			if c.revise {
-				if _, err := o.Revision(); err != nil {
-					t.Fatal(err)
-				}
+				need(o.Revision())(t)
 			}
 		}
-		if err := o.Statistics().Same(stats, 1e-9); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-		m, err := o.Revision()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, o.Statistics().Same(stats, 1e-9), what)
+		m := need(o.Revision())(t)
 		flips := s.flips(t, m, batch)
 		i2t, t2i := s.ask(t, m, db, data.train.labels)
 		t.Logf("%s: %d of %d query bits flipped, mAP off by %.2g and %.2g", what, flips,
 			2*64*len(data.query.labels), i2t-wantI, t2i-wantT)
-		if flips > 6 || !(math.Abs(i2t-wantI) < 1e-3) || !(math.Abs(t2i-wantT) < 1e-3) {
-			t.Errorf("%s: %d query bits flipped, mAP %.4f / %.4f instead of %.4f / %.4f", what, flips, i2t,
-				t2i, wantI, wantT)
-		}
+		failIf(t, flips > 6 || !(math.Abs(i2t-wantI) < 1e-3) || !(math.Abs(t2i-wantT) < 1e-3),
+			"%s: %d query bits flipped, mAP %.4f / %.4f instead of %.4f / %.4f", what, flips, i2t, t2i, wantI,
+			wantT)
 	}
 }
 
@@ -321,12 +278,8 @@ func (s *wikiStream) flips(t *testing.T, a, b *model.Model) (n int) {
 	ea, eb := a.NewEncoder(), b.NewEncoder()
 	for mod, rows := range s.data.query.vectors {
 		for _, x := range rows {
-			if err := ea.Project(za, mod, x); err != nil {
-				t.Fatal(err)
-			}
-			if err := eb.Project(zb, mod, x); err != nil {
-				t.Fatal(err)
-			}
+			must(t, ea.Project(za, mod, x))
+			must(t, eb.Project(zb, mod, x))
 			for j, v := range za {
 				if (v >= 0) != (zb[j] >= 0) {
 					n++
@@ -347,9 +300,7 @@ func shard(t testing.TB, m *model.Model, d *synth.Data) *model.Statistics {
 			if x == nil {
 				continue
 			}
-			if err := e.MapVector(phi, mod, model.Dense(x)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.MapVector(phi, mod, model.Dense(x)))
 			a.Add(mod, phi, [][]uint32{d.Labels[i]}, nil)
 		}
 	}

@@ -52,10 +52,7 @@ func TestQuality(t *testing.T) {
 		mean := func(opt Options) (f figures) {
 			for seed := range seeds {
 				opt.Seed = uint64(seed)
-				result, err := Train(t.Context(), data.modalities, data.train, opt)
-				if err != nil {
-					t.Fatal(err)
-				}
+				result := need(Train(t.Context(), data.modalities, data.train, opt))(t)
 				db := data.labelCodes(result.Model)
 				a, _ := data.evaluate(t, result.Model, db, 0)
 				b, _ := data.evaluate(t, result.Model, db, 1)
@@ -75,9 +72,8 @@ func TestQuality(t *testing.T) {
 		got := mean(authors(c.bits))
 		t.Logf("%s, %d bits, authors' settings: %.3f / %.3f, reference %.3f / %.3f", c.set, c.bits, got.i2t,
 			got.t2i, c.reference.i2t, c.reference.t2i)
-		if !approx(got.i2t, c.reference.i2t, .02) || !approx(got.t2i, c.reference.t2i, .02) {
-			t.Errorf("%s, %d bits: not within .02 of the reference", c.set, c.bits)
-		}
+		failIf(t, !approx(got.i2t, c.reference.i2t, .02) || !approx(got.t2i, c.reference.t2i, .02),
+			"%s, %d bits: not within .02 of the reference", c.set, c.bits)
 		if !effort.Long() && !*allFigures { // choosing takes seconds
 			continue
 		}
@@ -88,8 +84,6 @@ func TestQuality(t *testing.T) {
 		got = mean(opt)
 		t.Logf("%s, %d bits, defaults: %.3f / %.3f, goal %.3f / %.3f", c.set, c.bits, got.i2t, got.t2i,
 			c.goal.i2t, c.goal.t2i)
-		if got.i2t < c.goal.i2t || got.t2i < c.goal.t2i {
-			t.Errorf("%s, %d bits: below the goal", c.set, c.bits)
-		}
+		failIf(t, got.i2t < c.goal.i2t || got.t2i < c.goal.t2i, "%s, %d bits: below the goal", c.set, c.bits)
 	}
 }

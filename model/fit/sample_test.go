@@ -31,10 +31,8 @@ func TestSample(t *testing.T) {
 		n := rapid.IntRange(0, 300).Draw(t, "n")
 		k := rapid.IntRange(1, 300).Draw(t, "k")
 		rows := sampleOf(rapid.Uint64().Draw(t, "seed"), n, k)
-		if len(rows) != min(n, k) || !slices.IsSorted(rows) ||
-			len(slices.Compact(slices.Clone(rows))) != len(rows) {
-			t.Fatalf("%d of %d: %v", k, n, rows)
-		}
+		stopIf(t, len(rows) != min(n, k) || !slices.IsSorted(rows) ||
+			len(slices.Compact(slices.Clone(rows))) != len(rows), "%d of %d: %v", k, n, rows)
 	})
 }
 

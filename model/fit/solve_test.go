@@ -55,9 +55,7 @@ func TestSolverAgainstLiteral(t *testing.T) {
 						if e := relative(s.y[i+1], s.literal.y); e > 1e-9 {
 							t.Fatalf("sweep %d: Y is off by %g", i+1, e)
 						}
-						if !mat.Equal(s.h[i+1], s.literal.h) {
-							t.Fatalf("sweep %d: another H", i+1)
-						}
+						stopIf(t, !mat.Equal(s.h[i+1], s.literal.h), "sweep %d: another H", i+1)
 						if f := s.result.Report.Objective[i]; !approx(f/s.literal.objective[i], 1, 1e-9) {
 							t.Fatalf("sweep %d: objective %.12g, want %.12g", i+1, f, s.literal.objective[i])
 						}
@@ -94,9 +92,7 @@ func (s *solved) checkRidge(t *testing.T) {
 			a.Set(j, j, a.At(j, j)+m.Gamma(i))
 		}
 		var p mat.Dense
-		if err := p.Solve(a, want.T()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Solve(a, want.T()))
 		if e := relative(mat.NewDense(m.Bits(), k, m.Parts().Projections[i]), p.T()); e > 1e-6 {
 			t.Errorf("P of modality %d is off by %g", i, e)
 		}
@@ -106,9 +102,7 @@ func (s *solved) checkRidge(t *testing.T) {
 				n++
 			}
 		}
-		if stats.Items(i) != n {
-			t.Errorf("%d items with modality %d, want %d", stats.Items(i), i, n)
-		}
+		failIf(t, stats.Items(i) != n, "%d items with modality %d, want %d", stats.Items(i), i, n)
 	}
 }
 
@@ -123,20 +117,16 @@ func TestObjectiveFallsAndBasesAreOrthonormal(t *testing.T) {
 				})
 				f := s.result.Report.Objective
 				for i := 1; i < len(f); i++ {
-					if f[i] > f[i-1]*(1+1e-12) {
-						t.Errorf("%s, %v, delta %g: the objective rises: %v", problem.name, method, delta, f)
-					}
+					failIf(t, f[i] > f[i-1]*(1+1e-12), "%s, %v, delta %g: the objective rises: %v",
+						problem.name, method, delta, f)
 				}
 				for i, c := range s.c {
-					if !isIdentity(product(c.T(), c)) {
-						t.Errorf("%s, %v, sweep %d: C'C is not I", problem.name, method, i+1)
-					}
+					failIf(t, !isIdentity(product(c.T(), c)), "%s, %v, sweep %d: C'C is not I", problem.name,
+						method, i+1)
 					for m, g := range s.g[i] {
 						// R = G C' is an isometry on the range of C.
-						if !isIdentity(product(g.T(), g)) {
-							t.Errorf("%s, %v, sweep %d: G'G of modality %d is not I", problem.name, method,
-								i+1, m)
-						}
+						failIf(t, !isIdentity(product(g.T(), g)),
+							"%s, %v, sweep %d: G'G of modality %d is not I", problem.name, method, i+1, m)
 					}
 				}
 			}
@@ -169,10 +159,8 @@ func TestStepsAreOptimal(t *testing.T) {
 			h0, y0, h1, y1 := s.h[i], s.y[i], s.h[i+1], s.y[i+1]
 			r := rotations(c, s.g[i])
 			atC, atH, atY := d.value(c, r, h0, y0), d.value(c, r, h1, y0), d.value(c, r, h1, y1)
-			if atH > atC || atY > atH {
-				t.Errorf("%s, sweep %d: steps raise the objective: %g, %g, %g", problem.name, i+1, atC, atH,
-					atY)
-			}
+			failIf(t, atH > atC || atY > atH, "%s, sweep %d: steps raise the objective: %g, %g, %g",
+				problem.name, i+1, atC, atH, atY)
 			for range 20 {
 				size := []float64{1e-3, .03, 1}[rng.IntN(3)]
 				c2 := isometry(noise(c, size))
@@ -222,19 +210,16 @@ func TestMethodsAgreeAtLargeDelta(t *testing.T) {
 			s.result.Model.LabelCode(code, labels)
 			list.Append(code)
 			for j := range 32 {
-				if code.Bit(j) != (s.h[len(s.h)-1].At(j, i) > 0) {
-					t.Fatalf("%v: the label code of item %d is not its code in training", method, i)
-				}
+				stopIf(t, code.Bit(j) != (s.h[len(s.h)-1].At(j, i) > 0),
+					"%v: the label code of item %d is not its code in training", method, i)
 			}
 		}
 		codes = append(codes, list)
 	}
 	for i := range codes[0].Len() {
 		for m := 1; m < 3; m++ {
-			if codec.Distance(codes[0].At(i), codes[m].At(i)) != 0 {
-				t.Fatalf("item %d: labels %x, joint %x, paper %x", i, codes[0].At(i), codes[1].At(i),
-					codes[2].At(i))
-			}
+			stopIf(t, codec.Distance(codes[0].At(i), codes[m].At(i)) != 0,
+				"item %d: labels %x, joint %x, paper %x", i, codes[0].At(i), codes[1].At(i), codes[2].At(i))
 		}
 	}
 }
@@ -252,13 +237,11 @@ func TestInfiniteDelta(t *testing.T) {
 		}
 		labels, joint, paper := solve(model.MethodLabels), solve(model.MethodJoint), solve(model.MethodPaper)
 		for sweep := range joint.c {
-			if !mat.Equal(labels.h[sweep+1], joint.h[sweep+1]) {
-				t.Errorf("%s: other codes after sweep %d", problem.name, sweep+1)
-			}
+			failIf(t, !mat.Equal(labels.h[sweep+1], joint.h[sweep+1]), "%s: other codes after sweep %d",
+				problem.name, sweep+1)
 			for _, s := range []*solved{joint, paper} {
-				if !mat.Equal(s.y[sweep+1], s.y[0]) {
-					t.Errorf("%s, %v: Y has left the labels in sweep %d", problem.name, s.opt.Method, sweep+1)
-				}
+				failIf(t, !mat.Equal(s.y[sweep+1], s.y[0]), "%s, %v: Y has left the labels in sweep %d",
+					problem.name, s.opt.Method, sweep+1)
 			}
 			// G_t follows from the labels, so its part is the same in every sweep.
 			features := joint.result.Report.Objective[sweep] - labels.result.Report.Objective[sweep]
@@ -283,31 +266,20 @@ func TestDependentLabels(t *testing.T) {
 		data.Vectors[1][i] = []float32{1, 2, 3, 4}
 	}
 	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
-		opt, err := Options{Bits: 16, Anchors: 30, Sweeps: 6, Method: method, Delta: 1,
-			Aim: model.AimCodes}.withDefaults(modalitiesOf([]int{6, 4}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		opt := need(Options{Bits: 16, Anchors: 30, Sweeps: 6, Method: method, Delta: 1,
+			Aim: model.AimCodes}.withDefaults(modalitiesOf([]int{6, 4})))(t)
 		from := seeded(1, 16)
 		from.seen = func(s *solver) {
 			c := mat.NewDense(5, 16, s.cm)
-			if !isIdentity(product(c, c.T())) {
-				t.Errorf("%v: C'C is not I", method)
-			}
+			failIf(t, !isIdentity(product(c, c.T())), "%v: C'C is not I", method)
 		}
-		r, err := train(t.Context(), modalitiesOf([]int{6, 4}), synthetic(data), nil, opt, from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(train(t.Context(), modalitiesOf([]int{6, 4}), synthetic(data), nil, opt, from))(t)
 		f := r.Report.Objective
 		for i := 1; i < len(f); i++ {
-			if method != model.MethodPaper && f[i] > f[i-1]*(1+1e-12) || f[i] != f[i] {
-				t.Errorf("%v: the objective rises: %v", method, f)
-			}
+			failIf(t, method != model.MethodPaper && f[i] > f[i-1]*(1+1e-12) || f[i] != f[i],
+				"%v: the objective rises: %v", method, f)
 		}
-		if r.Report.DistinctCodes < 2 {
-			t.Errorf("%v: %d distinct codes", method, r.Report.DistinctCodes)
-		}
+		failIf(t, r.Report.DistinctCodes < 2, "%v: %d distinct codes", method, r.Report.DistinctCodes)
 	}
 }
 
@@ -315,10 +287,7 @@ func TestDependentLabels(t *testing.T) {
 // codes.
 func sumsOf(t *testing.T, s *model.Statistics, modality int) (a, b []float64) {
 	t.Helper()
-	stored, err := s.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := need(s.MarshalBinary())(t)
 	q := int(binary.LittleEndian.Uint32(stored[16:]))
 	r := stored[29:]
 	numbers := func(n int) (x []float64) {

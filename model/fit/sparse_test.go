@@ -42,10 +42,7 @@ func (s *vectorSource) Examples(context.Context) iter.Seq2[model.Example, error]
 // texts returns texts of items of the shape of NUS-WIDE, in both forms.
 func texts(t testing.TB, seed uint64, from, to int) (sparse, dense []model.Vector, labels [][]uint32) {
 	t.Helper()
-	g, err := synth.NewNUSWide(seed, synth.DefaultNUSWideNoise)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := need(synth.NewNUSWide(seed, synth.DefaultNUSWideNoise))(t)
 	for i := from; i < to; i++ {
 		sparse = append(sparse, model.Sparse(g.AppendText(nil, nil, i)))
 		x := make([]float32, synth.NUSWideText)
@@ -74,10 +71,7 @@ func sparseText(d int) []model.Modality {
 
 func trainOn(t testing.TB, m []model.Modality, xs []model.Vector, labels [][]uint32, opt Options) *Result {
 	t.Helper()
-	r, err := Train(t.Context(), m, &vectorSource{vectors: [][]model.Vector{xs}, labels: labels}, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), m, &vectorSource{vectors: [][]model.Vector{xs}, labels: labels}, opt))(t)
 	return r
 }
 
@@ -102,18 +96,13 @@ func TestSparseQuality(t *testing.T) {
 		rs := trainOn(t, sparseText(synth.NUSWideText), sparse[:n], labels[:n], opt)
 		rd := trainOn(t, dm, dense[:n], labels[:n], opt)
 		cs, cd := rs.Report.Chosen["text"], rd.Report.Chosen["text"]
-		if !approx(cs.Condition, cd.Condition, 1e-3*cd.Condition) {
-			t.Errorf("condition %g, of dense vectors %g", cs.Condition, cd.Condition)
-		}
+		failIf(t, !approx(cs.Condition, cd.Condition, 1e-3*cd.Condition), "condition %g, of dense vectors %g",
+			cs.Condition, cd.Condition)
 		cs.Sigma, cd.Sigma, cs.Condition, cd.Condition = 0, 0, 0, 0 // sums in another order
-		if cs != cd {
-			t.Errorf("chosen %+v, of dense vectors %+v", cs, cd)
-		}
+		failIf(t, cs != cd, "chosen %+v, of dense vectors %+v", cs, cd)
 		project := func(m *model.Model, xs []model.Vector) []float64 {
 			z := make([]float64, len(xs)*bits)
-			if err := m.NewEncoder().ProjectVectors(z, 0, xs); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.NewEncoder().ProjectVectors(z, 0, xs))
 			return z
 		}
 		zs, zd := project(rs.Model, sparse[n:]), project(rd.Model, dense[n:])
@@ -122,15 +111,12 @@ func TestSparseQuality(t *testing.T) {
 			worst = max(worst, math.Abs(v-zd[i]))
 			if (v < 0) != (zd[i] < 0) {
 				flipped++
-				if math.Abs(v) > 1e-3 {
-					t.Errorf("a projection is %g, of dense vectors %g", v, zd[i])
-				}
+				failIf(t, math.Abs(v) > 1e-3, "a projection is %g, of dense vectors %g", v, zd[i])
 			}
 		}
 		t.Logf("%+v: projections differ by at most %.2g, %d of %d bits", cs, worst, flipped, len(zs))
-		if worst > 1e-3 || flipped > len(zs)/10_000 {
-			t.Errorf("projections differ by up to %g, %d bits", worst, flipped)
-		}
+		failIf(t, worst > 1e-3 || flipped > len(zs)/10_000, "projections differ by up to %g, %d bits", worst,
+			flipped)
 	}
 }
 
@@ -155,37 +141,27 @@ func TestSparseIsReproducible(t *testing.T) {
 		before := runtime.GOMAXPROCS(3)
 		rb, rsb := marshal(t, trainOn(t, m, c.xs, labels, opt))
 		runtime.GOMAXPROCS(before)
-		if !bytes.Equal(b, rb) || !bytes.Equal(sb, rsb) {
-			t.Errorf("%d dimensions: another model with other processors", c.d)
-		}
+		failIf(t, !bytes.Equal(b, rb) || !bytes.Equal(sb, rsb),
+			"%d dimensions: another model with other processors", c.d)
 		if c.same != nil {
 			if rb, rsb := marshal(t, trainOn(t, m, c.same, labels, opt)); !bytes.Equal(b, rb) ||
 				!bytes.Equal(sb, rsb) {
 				t.Errorf("%d dimensions: another model of vectors in the dense form", c.d)
 			}
 		}
-		back, err := model.Unmarshal(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if back.Fingerprint() != r.Model.Fingerprint() || !slices.Equal(back.Modalities(), m) {
-			t.Errorf("%+v came back as %+v", m, back.Modalities())
-		}
+		back := need(model.Unmarshal(b))(t)
+		failIf(t, back.Fingerprint() != r.Model.Fingerprint() || !slices.Equal(back.Modalities(), m),
+			"%+v came back as %+v", m, back.Modalities())
 		if again, err := back.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
 			t.Errorf("other bytes the second time (%v)", err)
 		}
 		all, one := make([]float64, n*16), make([]float64, 16)
-		if err := r.Model.NewEncoder().ProjectVectors(all, 0, c.xs); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Model.NewEncoder().ProjectVectors(all, 0, c.xs))
 		e := back.NewEncoder()
 		for i, x := range c.xs {
-			if err := e.ProjectVectors(one, 0, []model.Vector{x}); err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(one, all[i*16:(i+1)*16]) {
-				t.Fatalf("vector %d: other projections alone than among others", i)
-			}
+			must(t, e.ProjectVectors(one, 0, []model.Vector{x}))
+			stopIf(t, !slices.Equal(one, all[i*16:(i+1)*16]),
+				"vector %d: other projections alone than among others", i)
 			if c.same == nil {
 				continue
 			}
@@ -206,9 +182,7 @@ func TestSparseForDense(t *testing.T) {
 	a, b := trainOn(t, m, sparse, labels, opt), trainOn(t, m, dense, labels, opt)
 	ab, as := marshal(t, a)
 	bb, bs := marshal(t, b)
-	if !bytes.Equal(ab, bb) || !bytes.Equal(as, bs) {
-		t.Error("another model of sparse vectors")
-	}
+	failIf(t, !bytes.Equal(ab, bb) || !bytes.Equal(as, bs), "another model of sparse vectors")
 	x, y := make([]float32, 50), make([]float32, 50)
 	e := a.Model.NewEncoder()
 	if err := errors.Join(e.MapVector(x, 0, sparse[0]),
@@ -238,9 +212,7 @@ func TestEmptyVectorIsAVector(t *testing.T) {
 		present bool
 	}{{model.Vector{}, false}, {model.Dense(nil), false}, {model.Sparse(nil, nil), true},
 		{model.Dense([]float32{}), true}} {
-		if c.v.Present() != c.present {
-			t.Errorf("%#v: present is %v", c.v, !c.present)
-		}
+		failIf(t, c.v.Present() != c.present, "%#v: present is %v", c.v, !c.present)
 	}
 }
 
@@ -310,9 +282,8 @@ func TestSparseSampleIsBounded(t *testing.T) {
 		}
 		items := s.bottom.items()
 		for i, k := range s.kept {
-			if k.item != items[i] || k.x.Value[0] != float32(k.item) {
-				t.Fatalf("place %d: item %d is taken for %d", i, k.item, items[i])
-			}
+			stopIf(t, k.item != items[i] || k.x.Value[0] != float32(k.item),
+				"place %d: item %d is taken for %d", i, k.item, items[i])
 			if k.item >= n/2 {
 				late++
 			}

@@ -55,9 +55,8 @@ func TestPrincipal(t *testing.T) {
 				}
 				variance += z * z / float64(c.n)
 			}
-			if math.Abs(variance-variances[i]) > 1e-6*variances[0] {
-				t.Errorf("%+v: axis %d has the variance %g, not %g", c, i, variance, variances[i])
-			}
+			failIf(t, math.Abs(variance-variances[i]) > 1e-6*variances[0],
+				"%+v: axis %d has the variance %g, not %g", c, i, variance, variances[i])
 			held += variance
 		}
 		// The eigenvalues of X X', of n rows, are those of X'X.
@@ -72,16 +71,13 @@ func TestPrincipal(t *testing.T) {
 			}
 		}
 		var e mat.EigenSym
-		if !e.Factorize(gram, false) {
-			t.Fatal("gonum")
-		}
+		stopIf(t, !e.Factorize(gram, false), "gonum")
 		values, most := e.Values(nil), 0.0
 		for i := range min(c.r, c.n) {
 			most += max(values[c.n-1-i], 0) / float64(c.n)
 		}
-		if held < c.least*most {
-			t.Errorf("%+v: the axes hold %.6f of the variance of the eigenvectors", c, held/most)
-		}
+		failIf(t, held < c.least*most, "%+v: the axes hold %.6f of the variance of the eigenvectors", c,
+			held/most)
 	}
 }
 
@@ -95,10 +91,7 @@ func TestITQNearsSigns(t *testing.T) {
 	}
 	turn := randomRotation(q, rng)
 	hidden := projected(v, turn) // signs that are turned away
-	r, err := itq(t.Context(), hidden, rng)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(itq(t.Context(), hidden, rng))(t)
 	loss := func(r dense.Matrix[float64]) (sum float64) {
 		for i := range n {
 			for j := range q {
@@ -138,18 +131,13 @@ func TestCCAITQSparse(t *testing.T) {
 	}
 	mods := modalitiesOf([]int{30, 40})
 	mods[1].Sparse = true
-	r, err := Train(t.Context(), mods, unlabelled(a, b), Options{Bits: 24, Method: model.MethodCCAITQ})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), mods, unlabelled(a, b), Options{Bits: 24, Method: model.MethodCCAITQ}))(t)
 	same, other := 0, 0
 	code := func(x []float32) codec.Code {
 		var sparse model.Vector
 		sparse.Set(model.Modality{Sparse: true}, model.Dense(x))
 		z := make([]float64, 24)
-		if err := r.Model.NewEncoder().ProjectVectors(z, 1, []model.Vector{sparse}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Model.NewEncoder().ProjectVectors(z, 1, []model.Vector{sparse}))
 		return codec.PackSigns(codec.NewCode(24), z)
 	}
 	for i := range 300 {
@@ -157,8 +145,6 @@ func TestCCAITQSparse(t *testing.T) {
 		same += codec.Distance(image, code(b[i]))
 		other += codec.Distance(image, code(b[i+1]))
 	}
-	if same > other*2/3 {
-		t.Errorf("the two codes of an item are %.1f bits apart, those of two items %.1f", float64(same)/300,
-			float64(other)/300)
-	}
+	failIf(t, same > other*2/3, "the two codes of an item are %.1f bits apart, those of two items %.1f",
+		float64(same)/300, float64(other)/300)
 }

@@ -25,15 +25,11 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 			data := synth.Pairs(synth.Config{Items: 400, Classes: 5, Dims: []int{7}, LabelsPerItem: 2,
 				Noise: 1.5})
 			c := chooserOf(t, modalitiesOf([]int{7}), synthetic(data), Options{Bits: 24, Aim: aim})
-			if len(c.starts) != MostStarts {
-				t.Fatalf("%d starts", len(c.starts))
-			}
+			stopIf(t, len(c.starts) != MostStarts, "%d starts", len(c.starts))
 			const gamma, prior = .01, .25
 			tt := trialOf(c, model.MapRBF, 1, 60)
 			held, ok := tt.hold(c.basis.y, gamma, len(c.xs))
-			if !ok {
-				t.Fatal("no solution")
-			}
+			stopIf(t, !ok, "no solution")
 			tuned := &tuning{bench: c.bench, held: held, choice: &Choice{}}
 			got := tuned.merits(c.starts, prior)
 			searched := 0.0
@@ -57,9 +53,7 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 					}
 				}
 				z, ok := tt.hold(taught, gamma, len(c.xs))
-				if !ok {
-					t.Fatal("no solution")
-				}
+				stopIf(t, !ok, "no solution")
 				code, sum := codec.NewCode(c.q), 0.0
 				for _, row := range c.judge.queries {
 					codec.PackSigns(code, z.Data[int(row)*c.q:(int(row)+1)*c.q])
@@ -74,9 +68,7 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 					searched += got[start] / searchStarts
 				}
 			}
-			if !different {
-				t.Error("all starts are as good")
-			}
+			failIf(t, !different, "all starts are as good")
 			// Settings are compared by the mean of the first starts.
 			if o, _ := c.evaluate(tt, c.queries, 0, gamma); !approx(o.MAP, searched, 1e-12) || o.StdErr <= 0 {
 				t.Errorf("the setting is judged by %g, the mean of the starts is %g", o.MAP, searched)
@@ -107,10 +99,7 @@ func TestBestStartIsTaken(t *testing.T) {
 	effort.WithoutRace(t)
 	dims := []int{7, 4}
 	data := synthetic(synth.Pairs(synth.Config{Items: 500, Classes: 6, Dims: dims, Noise: 1.5}))
-	r, err := Train(t.Context(), modalitiesOf(dims), data, Options{Bits: 16, Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf(dims), data, Options{Bits: 16, Seed: 3}))(t)
 	s := r.Report.Start
 	if s < 2 || s > MostStarts { // seed 3 has a better one than the first
 		t.Fatalf("start %d", s)
@@ -121,36 +110,25 @@ func TestBestStartIsTaken(t *testing.T) {
 	sets, got := solved[s-1].sets, codec.NewCode(16)
 	for set, columns := range sets.sets {
 		labels := sets.labelsOf(columns)
-		if !r.Model.LabelCode(got, labels) || !slices.Equal(got, solved[s-1].setCode(uint32(set))) {
-			t.Fatalf("labels %v: code %x", labels, got)
-		}
+		stopIf(t, !r.Model.LabelCode(got, labels) || !slices.Equal(got, solved[s-1].setCode(uint32(set))),
+			"labels %v: code %x", labels, got)
 	}
 	// A given start is taken, whatever else is chosen.
 	for _, opt := range []Options{{Bits: 16, Seed: 3}, settled(modalitiesOf(dims),
 		Options{Bits: 16, Seed: 3})} {
 		opt.Start = s
-		again, err := Train(t.Context(), modalitiesOf(dims), data, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again.Report.Start != opt.Start ||
-			!slices.Equal(again.Model.Parts().C, r.Model.Parts().C) {
-			t.Errorf("start %d given: %d, or other codes", opt.Start, again.Report.Start)
-		}
+		again := need(Train(t.Context(), modalitiesOf(dims), data, opt))(t)
+		failIf(t, again.Report.Start != opt.Start || !slices.Equal(again.Model.Parts().C, r.Model.Parts().C),
+			"start %d given: %d, or other codes", opt.Start, again.Report.Start)
 		opt.Start = MostStarts + 1
 		if _, err := Train(t.Context(), modalitiesOf(dims), data, opt); !errors.Is(err, model.ErrOption) {
 			t.Errorf("start %d: %v", opt.Start, err)
 		}
 	}
 	// With nothing to choose, the start is that of the seed.
-	given, err := Train(t.Context(), modalitiesOf(dims), data,
-		settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if given.Report.Start != 1 {
-		t.Errorf("nothing is open, and yet start %d", given.Report.Start)
-	}
+	given := need(Train(t.Context(), modalitiesOf(dims), data,
+		settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3})))(t)
+	failIf(t, given.Report.Start != 1, "nothing is open, and yet start %d", given.Report.Start)
 }
 
 // TestNothingIsLearnedFromTheItem: vectors that tell nothing about the labels, each of
@@ -171,10 +149,8 @@ func TestNothingIsLearnedFromTheItem(t *testing.T) {
 			tt := trialOf(c, kind, 1, 400)
 			for _, gamma := range []float64{1e-4, 1} {
 				o, _ := c.evaluate(tt, c.queries, 0, gamma)
-				if o.precisions == nil || !approx(o.MAP, chance, 4*o.StdErr) {
-					t.Errorf("%v, %v, gamma %g: %.3f +- %.3f, want %.3f", aim, kind, o.Gamma, o.MAP, o.StdErr,
-						chance)
-				}
+				failIf(t, o.precisions == nil || !approx(o.MAP, chance, 4*o.StdErr),
+					"%v, %v, gamma %g: %.3f +- %.3f, want %.3f", aim, kind, o.Gamma, o.MAP, o.StdErr, chance)
 			}
 		}
 	}

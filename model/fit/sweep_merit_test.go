@@ -26,17 +26,12 @@ func TestManyLabelSets(t *testing.T) {
 			slices.Sorted(slices.Values([]uint32{own[0], uint32(rng.IntN(24)), uint32(rng.IntN(24))})))
 	}
 	for _, aim := range []model.Aim{model.AimLabels, model.AimCodes} {
-		r, err := Train(t.Context(), modalitiesOf([]int{2}), src, Options{Bits: 24, Anchors: 30, Aim: aim})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), modalitiesOf([]int{2}), src,
+			Options{Bits: 24, Anchors: 30, Aim: aim}))(t)
 		rep := r.Report
-		if rep.LabelSets <= mostTargets || rep.Choices["image"].Unfit != "" || rep.Choices["image"].MAP <= 0 {
-			t.Fatalf("%d label sets, %+v", rep.LabelSets, rep.Choices["image"])
-		}
-		if aim == model.AimCodes && rep.Start != 1 {
-			t.Errorf("start %d", rep.Start)
-		}
+		stopIf(t, rep.LabelSets <= mostTargets || rep.Choices["image"].Unfit != "" ||
+			rep.Choices["image"].MAP <= 0, "%d label sets, %+v", rep.LabelSets, rep.Choices["image"])
+		failIf(t, aim == model.AimCodes && rep.Start != 1, "start %d", rep.Start)
 	}
 }
 
@@ -74,8 +69,7 @@ func TestStartsThatCannotBeJudged(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if r.Report.LabelSets <= mostTargets || r.Report.Fusion.Unfit != "" {
-			t.Errorf("%s: %d label sets, %s", name, r.Report.LabelSets, r.Report.Fusion.Unfit)
-		}
+		failIf(t, r.Report.LabelSets <= mostTargets || r.Report.Fusion.Unfit != "", "%s: %d label sets, %s",
+			name, r.Report.LabelSets, r.Report.Fusion.Unfit)
 	}
 }

@@ -25,13 +25,8 @@ import (
 
 func marshal(t testing.TB, r *Result) (model, stats []byte) {
 	t.Helper()
-	model, err := r.Model.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if stats, err = r.Statistics.MarshalBinary(); err != nil {
-		t.Fatal(err)
-	}
+	model = need(r.Model.MarshalBinary())(t)
+	stats = need(r.Statistics.MarshalBinary())(t)
 	return model, stats
 }
 
@@ -48,28 +43,20 @@ func TestTrainIsDeterministic(t *testing.T) {
 		var first, stats []byte
 		for _, procs := range deterministicProcs {
 			runtime.GOMAXPROCS(procs)
-			r, err := Train(t.Context(), modalitiesOf(cfg.Dims), src, Options{
-				Bits: bits, Anchors: anchors, Method: method, Seed: 11, Delta: 1,
-				Map: map[string]model.MapKind{"text": model.MapRBF},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := need(Train(t.Context(), modalitiesOf(cfg.Dims), src,
+				Options{Bits: bits, Anchors: anchors, Method: method, Seed: 11, Delta: 1,
+					Map: map[string]model.MapKind{"text": model.MapRBF}}))(t)
 			m, s := marshal(t, r)
-			if first != nil && (!bytes.Equal(m, first) || !bytes.Equal(s, stats)) {
-				t.Fatalf("%v: other bytes with %d processors", method, procs)
-			}
+			stopIf(t, first != nil && (!bytes.Equal(m, first) || !bytes.Equal(s, stats)),
+				"%v: other bytes with %d processors", method, procs)
 			first, stats = m, s
 		}
 		if effort.Race {
 			continue
 		}
 		runtime.GOMAXPROCS(2)
-		other, err := Train(t.Context(), modalitiesOf(cfg.Dims), src,
-			Options{Bits: bits, Anchors: anchors, Method: method, Seed: 12})
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := need(Train(t.Context(), modalitiesOf(cfg.Dims), src,
+			Options{Bits: bits, Anchors: anchors, Method: method, Seed: 12}))(t)
 		if m, _ := marshal(t, other); bytes.Equal(m, first) {
 			t.Fatalf("%v: another seed gives the same model", method)
 		}
@@ -79,16 +66,12 @@ func TestTrainIsDeterministic(t *testing.T) {
 func TestAnchorsAreTheSameItemsWhenItemsAreComplete(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 60, Dims: []int{4, 4}})
 	data.Vectors[1] = data.Vectors[0] // equal items show as equal anchors
-	r, err := Train(t.Context(), modalitiesOf([]int{4, 4}), synthetic(data), Options{Anchors: 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf([]int{4, 4}), synthetic(data), Options{Anchors: 20}))(t)
 	e, one, other := r.Model.NewEncoder(), make([]float32, 20), make([]float32, 20)
 	for _, x := range data.Vectors[0] {
-		if e.MapVector(one, 0, model.Dense(x)) != nil || e.MapVector(other, 1, model.Dense(x)) != nil ||
-			!slices.Equal(one, other) {
-			t.Fatal("the modalities have different anchors")
-		}
+		stopIf(t, e.MapVector(one, 0, model.Dense(x)) != nil ||
+			e.MapVector(other, 1, model.Dense(x)) != nil || !slices.Equal(one, other),
+			"the modalities have different anchors")
 	}
 }
 
@@ -99,12 +82,8 @@ func TestTrainLearns(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 600, Classes: 5, Dims: dims, Missing: .2, Seed: 2})
 	trained, held := data.Slice(0, 400), data.Slice(400, 600)
 	for _, kind := range []model.MapKind{model.MapRBF, model.MapLinear} {
-		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(trained), Options{
-			Map: map[string]model.MapKind{"image": kind, "text": kind, "sound": kind},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), modalitiesOf(dims), synthetic(trained),
+			Options{Map: map[string]model.MapKind{"image": kind, "text": kind, "sound": kind}}))(t)
 		db := codec.NewCodes(64, 0)
 		code := codec.NewCode(64)
 		for _, labels := range trained.Labels {
@@ -119,16 +98,12 @@ func TestTrainLearns(t *testing.T) {
 				if x == nil {
 					continue
 				}
-				if err := e.Project(z, m, x); err != nil {
-					t.Fatal(err)
-				}
+				must(t, e.Project(z, m, x))
 				queries.Append(codec.PackSigns(code, z))
 				labels = append(labels, held.Labels[i])
 			}
 			got, err := eval.Evaluate(t.Context(), db, trained.Labels, queries, labels, 50)
-			if err != nil || got.MAP < .95 {
-				t.Errorf("%v, modality %d: %+v, %v", kind, m, got, err)
-			}
+			failIf(t, err != nil || got.MAP < .95, "%v, modality %d: %+v, %v", kind, m, got, err)
 		}
 	}
 }
@@ -145,21 +120,14 @@ func TestConstantModalityTeachesNothingAndHarmsNothing(t *testing.T) {
 			})
 			var few *FeaturesError
 			if method == model.MethodPaper && kind == model.MapLinear {
-				if !errors.As(err, &few) {
-					t.Errorf("%v, %v: %v", method, kind, err)
-				}
+				failIf(t, !errors.As(err, &few), "%v, %v: %v", method, kind, err)
 				continue
 			}
-			if err != nil {
-				t.Fatalf("%v, %v: %v", method, kind, err)
-			}
-			if !r.Report.Chosen["text"].Constant || r.Report.Chosen["image"].Constant {
-				t.Errorf("%v, %v: %+v", method, kind, r.Report.Chosen)
-			}
+			stopIf(t, err != nil, "%v, %v: %v", method, kind, err)
+			failIf(t, !r.Report.Chosen["text"].Constant || r.Report.Chosen["image"].Constant, "%v, %v: %+v",
+				method, kind, r.Report.Chosen)
 			for _, f := range r.Report.Objective {
-				if math.IsNaN(f) {
-					t.Errorf("%v, %v: objective %v", method, kind, r.Report.Objective)
-				}
+				failIf(t, math.IsNaN(f), "%v, %v: objective %v", method, kind, r.Report.Objective)
 			}
 			z := make([]float64, 16)
 			if err := r.Model.NewEncoder().Project(z, 1, []float32{.1, .1, .1}); err != nil ||
@@ -173,38 +141,27 @@ func TestConstantModalityTeachesNothingAndHarmsNothing(t *testing.T) {
 func TestReport(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 90, Classes: 3, Dims: []int{6, 3}, Missing: .3})
 	var phases []string
-	r, err := Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data),
+	r := need(Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data),
 		settled(modalitiesOf([]int{6, 3}), Options{
 			Bits: 16, Sweeps: 5, Map: map[string]model.MapKind{"text": model.MapLinear},
 			Progress: func(phase string, done, total int64) {
-				if done != 90 || total != 90 && phase != "scan" {
-					t.Errorf("%s: %d of %d", phase, done, total)
-				}
+				failIf(t, done != 90 || total != 90 && phase != "scan", "%s: %d of %d", phase, done, total)
 				phases = append(phases, phase)
 			},
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+		})))(t)
 	if d := cmp.Diff([]string{"scan", "statistics"}, phases); d != "" {
 		t.Error(d)
 	}
 	rep := r.Report
-	if rep.TrainItems != 90 || rep.Labels != 3 || rep.LabelSets != 3 || rep.Bits != 16 ||
-		rep.Method != model.MethodLabels ||
-		rep.Aim != model.AimLabels || rep.Prior != DefaultPrior ||
-		rep.Sweeps != 5 || len(rep.Objective) != 5 || rep.DistinctCodes < 2 || rep.DistinctCodes > 3 {
-		t.Errorf("%+v", rep)
-	}
+	failIf(t, rep.TrainItems != 90 || rep.Labels != 3 || rep.LabelSets != 3 || rep.Bits != 16 ||
+		rep.Method != model.MethodLabels || rep.Aim != model.AimLabels || rep.Prior != DefaultPrior ||
+		rep.Sweeps != 5 || len(rep.Objective) != 5 || rep.DistinctCodes < 2 || rep.DistinctCodes > 3, "%+v",
+		rep)
 	image, text := rep.Chosen["image"], rep.Chosen["text"]
-	if image.Anchors != r.Statistics.Items(0) || image.Features != image.Anchors || image.Sigma <= 0 ||
-		image.Gamma != DefaultGamma {
-		t.Errorf("%+v", image)
-	}
-	if text.Anchors != 0 || text.Features != 4 || text.Map != model.MapLinear ||
-		text.Items != r.Statistics.Items(1) {
-		t.Errorf("%+v", text)
-	}
+	failIf(t, image.Anchors != r.Statistics.Items(0) || image.Features != image.Anchors || image.Sigma <= 0 ||
+		image.Gamma != DefaultGamma, "%+v", image)
+	failIf(t, text.Anchors != 0 || text.Features != 4 || text.Map != model.MapLinear ||
+		text.Items != r.Statistics.Items(1), "%+v", text)
 	// Balance and constant bits by their definitions.
 	var balance float64
 	constant := 0
@@ -224,20 +181,14 @@ func TestReport(t *testing.T) {
 			constant++
 		}
 	}
-	if !approx(balance, rep.BitBalance, 1e-12) || constant != rep.ConstantBits {
-		t.Errorf("balance %g with %d constant bits, want %g with %d", rep.BitBalance, rep.ConstantBits,
-			balance, constant)
-	}
-	b, err := json.Marshal(rep)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failIf(t, !approx(balance, rep.BitBalance, 1e-12) || constant != rep.ConstantBits,
+		"balance %g with %d constant bits, want %g with %d", rep.BitBalance, rep.ConstantBits, balance,
+		constant)
+	b := need(json.Marshal(rep))(t)
 	for _, field := range []string{`"train_items":90`, `"method":"labels"`, `"aim":"labels"`, `"prior":0.25`,
 		`"map":"rbf"`, `"map":"linear"`, `"chosen"`, `"sweeps":5`,
 		`"objective":[`, `"bit_balance"`, `"constant_bits"`, `"distinct_codes"`, `"bits":16`, `"seconds":{`} {
-		if !strings.Contains(string(b), field) {
-			t.Errorf("no %s in %s", field, b)
-		}
+		failIf(t, !strings.Contains(string(b), field), "no %s in %s", field, b)
 	}
 	var back Report
 	if err := json.Unmarshal(b, &back); err != nil || cmp.Diff(rep, back) != "" {
@@ -263,10 +214,7 @@ func TestReportOfChoices(t *testing.T) {
 		for _, rows := range d.Vectors {
 			dims = append(dims, len(rows[0]))
 		}
-		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(d), opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), modalitiesOf(dims), synthetic(d), opt))(t)
 		if rep := r.Report; rep.Aim != r.Model.Aim() || rep.Prior != r.Model.Prior() {
 			t.Errorf("aim %v and prior %g; the model has %v and %g", rep.Aim, rep.Prior, r.Model.Aim(),
 				r.Model.Prior())
@@ -274,31 +222,21 @@ func TestReportOfChoices(t *testing.T) {
 		return r
 	}
 	rep := train(data, Options{}).Report
-	if rep.Aim != model.AimLabels || !slices.Contains(priors, rep.Prior) || rep.Start < 1 {
-		t.Fatalf("%+v", rep)
-	}
+	stopIf(t, rep.Aim != model.AimLabels || !slices.Contains(priors, rep.Prior) || rep.Start < 1, "%+v", rep)
 	for name, ch := range rep.Chosen {
-		if ch.Map != model.MapLinear && (ch.Anchors != 300 || !slices.Contains(widths, ch.Width)) {
-			t.Errorf("%s: %+v", name, ch)
-		}
+		failIf(t, ch.Map != model.MapLinear && (ch.Anchors != 300 || !slices.Contains(widths, ch.Width)),
+			"%s: %+v", name, ch)
 	}
-	b, err := json.Marshal(rep)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(json.Marshal(rep))(t)
 	var back Report
 	if err := json.Unmarshal(b, &back); err != nil || cmp.Diff(rep, back) != "" {
 		t.Errorf("%v\n%s", err, cmp.Diff(rep, back))
 	}
 	for _, field := range []string{`"aim":"labels"`, `"anchors":300`,
 		`"width":`} {
-		if !strings.Contains(string(b), field) {
-			t.Errorf("no %s in %s", field, b)
-		}
+		failIf(t, !strings.Contains(string(b), field), "no %s in %s", field, b)
 	}
-	if rep.Centre != 1 {
-		t.Errorf("one label an item: centre %g", rep.Centre)
-	}
+	failIf(t, rep.Centre != 1, "one label an item: centre %g", rep.Centre)
 	several := train(synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5,
 		LabelsPerItem: 3}), Options{}).Report
 	if c := several.Centre; !slices.Contains(centres[:], c) {
@@ -341,23 +279,14 @@ func TestSettle(t *testing.T) {
 		"noise":       {noise, Options{Bits: 24}},
 		"centre, all": {noise, Options{Bits: 24, Centre: &whole}},
 	} {
-		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(c.data), c.opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(Train(t.Context(), modalitiesOf(dims), synthetic(c.data), c.opt))(t)
 		c.opt.Prior = nil
-		again, err := Train(t.Context(), modalitiesOf(dims), synthetic(c.data), r.Report.Settle(c.opt))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		again := need(Train(t.Context(), modalitiesOf(dims), synthetic(c.data), r.Report.Settle(c.opt)))(t,
+			name)
 		a, as := marshal(t, r)
 		b, bs := marshal(t, again)
-		if !bytes.Equal(a, b) || !bytes.Equal(as, bs) {
-			t.Errorf("%s: another model", name)
-		}
-		if name == "noise" && r.Report.Centre != 0 {
-			t.Errorf("%s: centre %g", name, r.Report.Centre)
-		}
+		failIf(t, !bytes.Equal(a, b) || !bytes.Equal(as, bs), "%s: another model", name)
+		failIf(t, name == "noise" && r.Report.Centre != 0, "%s: centre %g", name, r.Report.Centre)
 		if rep := again.Report; rep.Choices != nil || rep.Start != r.Report.Start ||
 			rep.Prior != r.Report.Prior ||
 			rep.Centre != r.Report.Centre {
@@ -542,9 +471,8 @@ func TestTrainCancels(t *testing.T) {
 					blocks = 1
 				}
 			}})
-		if !errors.Is(err, context.Canceled) || blocks != 1 {
-			t.Errorf("cancelled in %s: %v, %d more blocks", phase, err, blocks-1)
-		}
+		failIf(t, !errors.Is(err, context.Canceled) || blocks != 1, "cancelled in %s: %v, %d more blocks",
+			phase, err, blocks-1)
 		cancel()
 	}
 }
@@ -569,14 +497,11 @@ func TestTrainReportsFromItsGoroutine(t *testing.T) {
 	modalities := modalitiesOf([]int{8, 5})
 	_, err := Train(t.Context(), modalities, counting,
 		settled(modalities, Options{Anchors: 20, Progress: func(phase string, done, _ int64) {
-			if done != min(last+sum.BlockItems, n) || asked > done+sum.BlockItems {
-				t.Errorf("%s: %d done after %d, %d asked for", phase, done, last, asked)
-			}
+			failIf(t, done != min(last+sum.BlockItems, n) || asked > done+sum.BlockItems,
+				"%s: %d done after %d, %d asked for", phase, done, last, asked)
 			last = done
 		}}))
-	if err != nil || last != n {
-		t.Errorf("%v, %d of %d done", err, last, n)
-	}
+	failIf(t, err != nil || last != n, "%v, %d of %d done", err, last, n)
 }
 
 type sourceFunc func(ctx context.Context) iter.Seq2[model.Example, error]
@@ -603,10 +528,7 @@ func TestTrainSurvivesPanics(t *testing.T) {
 		!strings.Contains(err.Error(), "on fire") {
 		t.Errorf("a panic of the source: %v", err)
 	}
-	opt, err := Options{Bits: 16}.withDefaults(modalities)
-	if err != nil {
-		t.Fatal(err)
-	}
+	opt := need(Options{Bits: 16}.withDefaults(modalities))(t)
 	from := seeded(1, 16)
 	from.signs = func(codec.Code) { panic("no more signs") }
 	if _, err := train(t.Context(), modalities, data, nil, opt, from); err == nil ||
@@ -652,10 +574,7 @@ func TestLabelCode(t *testing.T) {
 			labels[i] = labels[i]*700_000_000 + 5 // any uint32
 		}
 	}
-	r, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(data), Options{Bits: 72})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(data), Options{Bits: 72}))(t)
 	m := r.Model
 	if want := []uint32{5, 700_000_005, 1_400_000_005, 2_100_000_005, 2_800_000_005,
 		3_500_000_005}; !slices.Equal(m.Labels(), want) {
@@ -663,9 +582,7 @@ func TestLabelCode(t *testing.T) {
 	}
 	code, other := codec.NewCode(72), codec.NewCode(72)
 	for _, labels := range data.Labels {
-		if !m.LabelCode(code, labels) {
-			t.Fatal("labels unknown")
-		}
+		stopIf(t, !m.LabelCode(code, labels), "labels unknown")
 		z := make([]float64, 72)
 		for _, l := range labels {
 			row, _ := slices.BinarySearch(m.Labels(), l)
@@ -673,17 +590,13 @@ func TestLabelCode(t *testing.T) {
 				z[j] += m.Parts().C[row*72+j]
 			}
 		}
-		if !slices.Equal(code, codec.PackSigns(codec.NewCode(72), z)) {
-			t.Fatalf("labels %v: code %x", labels, code)
-		}
+		stopIf(t, !slices.Equal(code, codec.PackSigns(codec.NewCode(72), z)), "labels %v: code %x", labels,
+			code)
 		with := slices.Sorted(slices.Values(append([]uint32{0, 6, math.MaxUint32}, labels...)))
-		if !m.LabelCode(other, with) || !slices.Equal(code, other) {
-			t.Fatal("unknown labels change the code")
-		}
+		stopIf(t, !m.LabelCode(other, with) || !slices.Equal(code, other), "unknown labels change the code")
 	}
 	for _, none := range [][]uint32{nil, {0, 6}} {
-		if m.LabelCode(other, none) || !slices.Equal(code, other) {
-			t.Fatalf("labels %v have a code, or dst changed", none)
-		}
+		stopIf(t, m.LabelCode(other, none) || !slices.Equal(code, other),
+			"labels %v have a code, or dst changed", none)
 	}
 }

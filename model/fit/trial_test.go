@@ -52,12 +52,8 @@ func withoutRow(t *testing.T, tt *trial, y [][]float64, row, leftOut int, gamma 
 	}
 	var cholesky mat.Cholesky
 	var w mat.Dense
-	if !cholesky.Factorize(a) {
-		t.Fatalf("row %d: not positive definite", row)
-	}
-	if err := cholesky.SolveTo(&w, b); err != nil {
-		t.Fatal(err)
-	}
+	stopIf(t, !cholesky.Factorize(a), "row %d: not positive definite", row)
+	must(t, cholesky.SolveTo(&w, b))
 	v := make([]float64, len(y[0]))
 	for l := range v {
 		for i := range k {
@@ -110,9 +106,8 @@ func TestHeldOut(t *testing.T) {
 					name := fmt.Sprintf("%s, %v, %d anchors, gamma %g", aim.name, kind, anchors, gamma)
 					tt := trialOf(c, kind, .5, anchors)
 					held, ok := tt.hold(c.basis.y, gamma, len(c.xs))
-					if !ok || held.Rows != n || held.Cols != len(y[0]) {
-						t.Fatalf("%s: %t, %d x %d", name, ok, held.Rows, held.Cols)
-					}
+					stopIf(t, !ok || held.Rows != n || held.Cols != len(y[0]), "%s: %t, %d x %d", name, ok,
+						held.Rows, held.Cols)
 					scale, off, left := 0.0, 0.0, 0
 					for row := range n {
 						own := -1
@@ -130,9 +125,7 @@ func TestHeldOut(t *testing.T) {
 								max(scale, math.Abs(want))
 						}
 					}
-					if !(off <= 1e-6*scale) || scale == 0 {
-						t.Errorf("%s: off by %g of %g", name, off, scale)
-					}
+					failIf(t, !(off <= 1e-6*scale) || scale == 0, "%s: off by %g of %g", name, off, scale)
 					if want := anchors; kind != model.MapLinear && left != want ||
 						kind == model.MapLinear && left != 0 {
 						t.Errorf("%s: %d rows are anchors", name, left)

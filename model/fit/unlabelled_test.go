@@ -36,10 +36,7 @@ func halve(t testing.TB, modalities []model.Modality, train, queries *memory, op
 		return m
 	}
 	h := &halving{database: part(order[len(order)/2:]), queries: queries}
-	var err error
-	if h.result, err = Train(t.Context(), modalities, part(order[:len(order)/2]), opt); err != nil {
-		t.Fatal(err)
-	}
+	h.result = need(Train(t.Context(), modalities, part(order[:len(order)/2]), opt))(t)
 	project := func(d *memory) [][][]float64 {
 		e := h.result.Model.NewEncoder()
 		z := make([][][]float64, len(modalities))
@@ -50,9 +47,7 @@ func halve(t testing.TB, modalities []model.Modality, train, queries *memory, op
 					continue
 				}
 				z[m][i] = make([]float64, h.result.Model.Bits())
-				if err := e.Project(z[m][i], m, x); err != nil {
-					t.Fatal(err)
-				}
+				must(t, e.Project(z[m][i], m, x))
 			}
 		}
 		return z
@@ -68,10 +63,7 @@ func (h *halving) figures(t testing.TB, how rank.Fusion) (all []float64) {
 	q := h.result.Model.Bits()
 	parts := h.result.Model.Parts()
 	parts.Fusion, parts.Mean = how.Weights, how.Mean
-	m, err := model.New(parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := need(model.New(parts))(t)
 	code, z := codec.NewCode(q), make([]float64, q)
 	for from := range h.z {
 		for to := range h.z {
@@ -97,10 +89,7 @@ func (h *halving) figures(t testing.TB, how rank.Fusion) (all []float64) {
 					queryLabels = append(queryLabels, l)
 				}
 			}
-			e, err := eval.Evaluate(t.Context(), db, labels, queries, queryLabels, 50)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := need(eval.Evaluate(t.Context(), db, labels, queries, queryLabels, 50))(t)
 			all = append(all, e.MAP)
 		}
 	}
@@ -135,10 +124,7 @@ func TestUnlabelledQuality(t *testing.T) {
 	}
 	if effort.Long() || *allFigures {
 		if *allFigures {
-			g, err := synth.NewNUSWide(1, synth.DefaultNUSWideNoise)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := need(synth.NewNUSWide(1, synth.DefaultNUSWideNoise))(t)
 			sets = append(sets, of("nuswide", g.Data(0, 3000), .015))
 		}
 		for _, s := range []struct {
@@ -177,9 +163,7 @@ func TestUnlabelledQuality(t *testing.T) {
 			}
 			h := halve(t, s.modalities, s.train, s.queries, opt)
 			report := h.result.Report.Fusion
-			if report.Unfit != "" {
-				t.Fatal(report.Unfit)
-			}
+			stopIf(t, report.Unfit != "", "%v", report.Unfit)
 			parts := h.result.Model.Parts()
 			tried := map[string][]float64{"sum": {1, 1}, "weighted": parts.Fusion}
 			for t, m := range s.modalities {
@@ -198,9 +182,8 @@ func TestUnlabelledQuality(t *testing.T) {
 		last := len(chosen) - 1
 		for _, name := range names {
 			t.Logf("%-10s %-22s %.3f", s.name, name, mean[name])
-			if mean[name][last] > chosen[last]+s.worse {
-				t.Errorf("%s: %s gives %.3f, what was trained %.3f", s.name, name, mean[name], chosen)
-			}
+			failIf(t, mean[name][last] > chosen[last]+s.worse, "%s: %s gives %.3f, what was trained %.3f",
+				s.name, name, mean[name], chosen)
 		}
 		for i, goal := range s.goal {
 			if chosen[i] < goal {

@@ -26,9 +26,7 @@ func TestWarnings(t *testing.T) {
 			"a larger gamma"},
 	} {
 		got := c.report.Warnings()
-		if c.want == "" && got != nil ||
-			c.want != "" && (len(got) != 1 || !strings.Contains(got[0], c.want)) {
-			t.Errorf("%s: %q", c.name, got)
-		}
+		failIf(t, c.want == "" && got != nil || c.want != "" &&
+			(len(got) != 1 || !strings.Contains(got[0], c.want)), "%s: %q", c.name, got)
 	}
 }

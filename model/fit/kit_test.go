@@ -2,14 +2,87 @@ package fit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"math"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
+
+// A tester is what tests, benchmarks, fuzzers and checks of random values have in common.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// failIf fails the test where something is wrong. stopIf ends it.
+func failIf(t tester, wrong bool, format string, args ...any) {
+	if wrong {
+		t.Helper()
+		t.Errorf(format, args...)
+	}
+}
+
+func stopIf(t tester, wrong bool, format string, args ...any) {
+	if wrong {
+		t.Helper()
+		t.Fatalf(format, args...)
+	}
+}
+
+// must ends the test with an error, and where it came. fine only fails it.
+func must(t tester, err error, where ...any) {
+	if err != nil {
+		t.Helper()
+		t.Fatalf("%v %v", where, err)
+	}
+}
+
+func fine(t tester, err error, where ...any) {
+	if err != nil {
+		t.Helper()
+		t.Errorf("%v %v", where, err)
+	}
+}
+
+// need returns what a call returns beside its error, which ends the test: need(Train(...))(t).
+func need[T any](x T, err error) func(t tester, where ...any) T {
+	return func(t tester, where ...any) T {
+		t.Helper()
+		must(t, err, where...)
+		return x
+	}
+}
+
+// need2 is need of a call with two results.
+func need2[A, B any](a A, b B, err error) func(t tester, where ...any) (A, B) {
+	return func(t tester, where ...any) (A, B) {
+		t.Helper()
+		must(t, err, where...)
+		return a, b
+	}
+}
+
+// errOf and third return the error of a call that returns something else, too.
+func errOf[T any](_ T, err error) error { return err }
+
+func third[A, B any](_ A, _ B, err error) error { return err }
+
+// errorIs checks that an error is of a kind, and what it says.
+func errorIs(t tester, err, want error, says ...string) {
+	t.Helper()
+	for _, s := range append(says, "") {
+		if !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), s) {
+			t.Errorf("%v, want %v that says %q", err, want, s)
+		}
+	}
+}
 
 // memory is a source over rows in memory: vectors by modality and item.
 type memory struct {
