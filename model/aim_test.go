@@ -225,7 +225,7 @@ func aimed(t *testing.T, d *synth.Data, opt Options, first int) (*Online, *ledge
 	t.Helper()
 	opt.Anchors, opt.Fusion = 50, "auto" // which subtracts the mean aim
 	ms := modalitiesOf([]int{9, 6, 5})
-	r := need(Train(t.Context(), ms, synthetic(d.Slice(0, first)), settled(ms, opt)))(t)
+	r := trained(t, d.Slice(0, first), settled(ms, opt))
 	o := need(NewOnline(r.Model, r.Statistics))(t)
 	l := new(ledger)
 	items := examples(d, never)

@@ -32,14 +32,10 @@ func testGrow(t *testing.T, opt Options, most, least int) {
 	dims := []int{9, 6}
 	data := synth.Pairs(synth.Config{Items: 300, Classes: 5, Dims: dims, LabelsPerItem: 2, Seed: 4})
 	ms := modalitiesOf(dims)
-	r := need(Train(t.Context(), ms, synthetic(data), settled(ms, opt)))(t)
+	r := trained(t, data, settled(ms, opt))
 	m, s := r.Model, r.Statistics
-	if _, _, err := m.Grow(s, m.labels[2]); !errors.Is(err, ErrOption) {
-		t.Errorf("a label that is known: %v", err)
-	}
-	if _, _, err := m.Grow(NewStatistics(&Model{bits: 16}), 99); !errors.Is(err, ErrMismatch) {
-		t.Errorf("statistics of another model: %v", err)
-	}
+	errorIs(t, third(m.Grow(s, m.labels[2])), ErrOption)
+	errorIs(t, third(m.Grow(NewStatistics(&Model{bits: 16}), 99)), ErrMismatch)
 	before, after := codec.NewCode(16), codec.NewCode(16)
 	trained := m
 	for label := uint32(100); len(m.labels) < most; label-- { // each one sorts before the last
@@ -117,7 +113,7 @@ func TestGrownLabelIsLearned(t *testing.T) {
 			}
 		}
 	}
-	r := need(Train(t.Context(), ms, synthetic(known), settled(ms, Options{Bits: 32, Anchors: 100})))(t)
+	r := trained(t, known, settled(ms, Options{Bits: 32, Anchors: 100}))
 	m, s := need2(r.Model.Grow(r.Statistics, 3))(t)
 	o := need(NewOnline(m, s))(t)
 	need(o.Learn(t.Context(), late, TeacherLabels, 0))(t)
@@ -164,9 +160,7 @@ func TestOnlineGrow(t *testing.T) {
 	sameStatistics(t, "grown late", late.Statistics(), early.Statistics())
 	failIf(t, late.Statistics() != s || s.fingerprint != b.fingerprint,
 		"the statistics are not those that were given")
-	if err := late.Grow(50); !errors.Is(err, ErrOption) {
-		t.Errorf("a label twice: %v", err)
-	}
+	errorIs(t, late.Grow(50), ErrOption)
 	if m, err := late.Revision(); err != nil || m.Fingerprint() != b.Fingerprint() {
 		t.Errorf("refused, and yet another model: %v", err)
 	}
@@ -235,11 +229,7 @@ func testResidualOf(t *testing.T, aim Aim) {
 		!slices.Equal(n, []int{0, 0, 0}) {
 		t.Errorf("of no items: %v of %v, %v", got, n, err)
 	}
-	if _, _, err := m.ResidualOf(items, &Statistics{}); !errors.Is(err, ErrMismatch) {
-		t.Errorf("statistics of another model: %v", err)
-	}
+	errorIs(t, third(m.ResidualOf(items, &Statistics{})), ErrMismatch)
 	items[3].Vectors = items[3].Vectors[:1]
-	if _, _, err := m.ResidualOf(items, nil); !errors.Is(err, ErrMismatch) {
-		t.Errorf("too few vectors: %v", err)
-	}
+	errorIs(t, third(m.ResidualOf(items, nil)), ErrMismatch)
 }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,8 +14,7 @@ import (
 // learn the rest without their labels.
 func guarded(t testing.TB, d *synth.Data, opt Options, first, hold int) (*Online, *Guard, []Example) {
 	t.Helper()
-	dims := []int{len(d.Vectors[0][0]), len(d.Vectors[1][0])}
-	r := need(Train(t.Context(), modalitiesOf(dims), synthetic(d.Slice(0, first)), opt))(t)
+	r := trained(t, d.Slice(0, first), opt)
 	o := need(NewOnline(r.Model, r.Statistics))(t)
 	held := examples(d.Slice(0, hold), never)
 	var lessons []Lesson
@@ -93,9 +91,7 @@ func TestGuardForgets(t *testing.T) {
 	failIf(t, v.Adopt || v.Gain != 0 || v.StdErr != 0 || v.Held != 250, "of nothing: %+v", v)
 	held[3].Vectors = []Vector{Dense([]float32{1}), {}, {}}
 	lessons[3] = Lesson{}
-	if _, err := o.Guard(t.Context(), held, lessons); !errors.As(err, new(*DimensionError)) {
-		t.Errorf("a vector too short, of an item that has not taught: %v", err)
-	}
+	errorAs[*DimensionError](t, errOf(o.Guard(t.Context(), held, lessons)))
 }
 
 // Held items that no query can find, or without labels, are no reason to adopt
@@ -125,8 +121,8 @@ func TestGuardOfOddItems(t *testing.T) {
 // A single modality is searched by itself.
 func TestGuardOfOneModality(t *testing.T) {
 	d := synth.Pairs(synth.Config{Items: 1200, Classes: 12, Dims: []int{24}, Noise: 1, Seed: 3})
-	r := need(Train(t.Context(), modalitiesOf([]int{24}), synthetic(d.Slice(0, 200)),
-		Options{Bits: 64, Anchors: 180, Gamma: map[string]float64{"image": 1e-4}}))(t)
+	r := trained(t, d.Slice(0, 200), Options{Bits: 64, Anchors: 180,
+		Gamma: map[string]float64{"image": 1e-4}})
 	o := need(NewOnline(r.Model, r.Statistics))(t)
 	held := examples(d.Slice(200, 300), never) // they have not taught
 	g := need(o.Guard(t.Context(), held, make([]Lesson, len(held))))(t)

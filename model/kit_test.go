@@ -115,10 +115,22 @@ func third[A, B any](_ A, _ B, err error) error { return err }
 // errorIs checks that an error is of a kind, and what it says.
 func errorIs(t tester, err, want error, says ...string) {
 	t.Helper()
-	for _, s := range append(says, "") {
-		if !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), s) {
-			t.Errorf("%v, want %v that says %q", err, want, s)
-		}
+	failIf(t, !errors.Is(err, want), "%v, want %v", err, want)
+	errorSays(t, err, says)
+}
+
+// errorAs checks that an error is of a type, and what it says.
+func errorAs[E error](t tester, err error, says ...string) (as E) {
+	t.Helper()
+	failIf(t, !errors.As(err, &as), "%v, want a %T", err, as)
+	errorSays(t, err, says)
+	return as
+}
+
+func errorSays(t tester, err error, says []string) {
+	t.Helper()
+	for _, s := range says {
+		failIf(t, !strings.Contains(fmt.Sprint(err), s), "%v, want it to say %q", err, s)
 	}
 }
 
@@ -190,6 +202,20 @@ func modalitiesOf(dims []int) []Modality {
 		ms = append(ms, Modality{Name: names[t], Dim: d})
 	}
 	return ms
+}
+
+// trained trains on all items of d.
+func trained(t testing.TB, d *synth.Data, opt Options) *Result {
+	t.Helper()
+	var dims []int
+	for _, rows := range d.Vectors {
+		dim := 0
+		for _, x := range rows {
+			dim = max(dim, len(x))
+		}
+		dims = append(dims, dim)
+	}
+	return need(Train(t.Context(), modalitiesOf(dims), synthetic(d), opt))(t)
 }
 
 func marshal(t testing.TB, r *Result) (model, stats []byte) {

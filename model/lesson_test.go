@@ -185,16 +185,10 @@ func TestLessonsRefused(t *testing.T) {
 		}
 	}
 	many := slices.Repeat(items, 80) // the second chunk has more items than have taught
-	if err := o.Forget(t.Context(), many, slices.Repeat(done.Lessons, 80)); !errors.Is(err, ErrMismatch) ||
-		!strings.Contains(err.Error(), "have taught") {
-		t.Errorf("more than have taught: %v", err)
-	}
+	errorIs(t, o.Forget(t.Context(), many, slices.Repeat(done.Lessons, 80)), ErrMismatch, "have taught")
 	sameStatistics(t, "refused", o.Statistics(), before)
 	codes, _ := begunAt(t, 150, AimCodes)
-	if err := codes.Relearn(t.Context(), items[:1], done.Lessons[:1]); !errors.Is(err, ErrMismatch) ||
-		!strings.Contains(err.Error(), "aim codes") {
-		t.Errorf("a lesson of labels where items teach codes: %v", err)
-	}
+	errorIs(t, codes.Relearn(t.Context(), items[:1], done.Lessons[:1]), ErrMismatch, "aim codes")
 }
 
 // Results are the same, to the last bit, on any number of goroutines.
@@ -251,7 +245,7 @@ func TestTrainingLessons(t *testing.T) {
 			if name != "chosen" {
 				opt = settled(ms, opt)
 			}
-			r := need(Train(t.Context(), ms, synthetic(c.data), opt))(t)
+			r := trained(t, c.data, opt)
 			exceptions := 0 // items whose code is not that of their labels
 			code := codec.NewCode(r.Model.Bits())
 			items := examples(c.data, never)

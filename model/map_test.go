@@ -89,8 +89,7 @@ func TestRBFAgainstDefinition(t *testing.T) {
 func TestMapsOfExtremeVectors(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 60, Dims: []int{4, 4}, Seed: 4})
 	modalities := modalitiesOf([]int{4, 4})
-	result := need(Train(t.Context(), modalities, synthetic(data),
-		settled(modalities, Options{Map: map[string]MapKind{"text": MapLinear}})))(t)
+	result := trained(t, data, settled(modalities, Options{Map: map[string]MapKind{"text": MapLinear}}))
 	e := result.Model.NewEncoder()
 	z := make([]float64, 64)
 	for _, x := range [][]float32{
@@ -121,8 +120,7 @@ func TestMapsOfExtremeVectors(t *testing.T) {
 }
 
 func TestProjectRefuses(t *testing.T) {
-	result := need(Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})),
-		Options{}))(t)
+	result := trained(t, synth.Pairs(synth.Config{}), Options{})
 	e := result.Model.NewEncoder()
 	z := make([]float64, 64)
 	var dim *DimensionError
@@ -141,19 +139,15 @@ func TestProjectRefuses(t *testing.T) {
 			t.Errorf("modality %d: %v", m, err)
 		}
 	}
-	if err := e.Project(z[1:], 0, make([]float32, 8)); !errors.Is(err, ErrMismatch) {
-		t.Errorf("short z: %v", err)
-	}
-	if err := e.MapVector(make([]float32, 3), 0, Dense(make([]float32, 8))); !errors.Is(err, ErrMismatch) {
-		t.Errorf("short phi: %v", err)
-	}
+	errorIs(t, e.Project(z[1:], 0, make([]float32, 8)), ErrMismatch)
+	errorIs(t, e.MapVector(make([]float32, 3), 0, Dense(make([]float32, 8))), ErrMismatch)
 }
 
 // TestProjectIsBitwiseReproducible: for any encoder, whatever it computed before.
 func TestProjectIsBitwiseReproducible(t *testing.T) {
 	dims := []int{7, 5, 1}
 	data := synth.Pairs(synth.Config{Items: 90, Dims: dims, Seed: 6})
-	result := need(Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{}))(t)
+	result := trained(t, data, Options{})
 	rng := rand.New(rand.NewPCG(1, 2))
 	first := map[[2]int][]float64{}
 	for range 200 {
@@ -177,8 +171,8 @@ func TestProjectVectorsIsProject(t *testing.T) {
 	const n, q = 3*parallel.Rows + 5, 72
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{37, 300}, Seed: 8})
 	data.Vectors[0][3] = slices.Repeat([]float32{1e30}, 37) // far from all, among others
-	result := need(Train(t.Context(), modalitiesOf([]int{37, 300}), synthetic(data.Slice(10, n)),
-		Options{Bits: q, Anchors: 100, Map: map[string]MapKind{"text": MapLinear}}))(t)
+	result := trained(t, data.Slice(10, n), Options{Bits: q, Anchors: 100,
+		Map: map[string]MapKind{"text": MapLinear}})
 	alone, together := result.Model.NewEncoder(), result.Model.NewEncoder()
 	for m, xs := range data.Vectors {
 		want := make([]float64, n*q)
@@ -200,9 +194,7 @@ func TestProjectVectorsIsProject(t *testing.T) {
 		slices.Max(z) != 7 || slices.Min(z) != 7 {
 		t.Errorf("NaN in the second vector: %v", err)
 	}
-	if err := together.ProjectVectors(z, 0, denseAll(bad[:1])); !errors.Is(err, ErrMismatch) {
-		t.Errorf("too much room: %v", err)
-	}
+	errorIs(t, together.ProjectVectors(z, 0, denseAll(bad[:1])), ErrMismatch)
 }
 
 func TestMomentsAreTheSameOnAnyMachine(t *testing.T) {
@@ -230,8 +222,7 @@ func TestProjectAllocatesNothing(t *testing.T) {
 	if effort.Race {
 		t.Skip("the race detector takes from pools at random")
 	}
-	result := need(Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})),
-		Options{}))(t)
+	result := trained(t, synth.Pairs(synth.Config{}), Options{})
 	e, z, x := result.Model.NewEncoder(), make([]float64, 64), make([]float32, 8)
 	code := make([]uint64, 1)
 	if n := testing.AllocsPerRun(100, func() {
@@ -244,7 +235,7 @@ func TestProjectAllocatesNothing(t *testing.T) {
 func BenchmarkProject(b *testing.B) {
 	data := synth.Pairs(synth.Config{Items: 1000, Classes: 10, Dims: []int{128, 10}})
 	modalities := modalitiesOf([]int{128, 10})
-	result := need(Train(b.Context(), modalities, synthetic(data), Options{}))(b)
+	result := trained(b, data, Options{})
 	for m, mod := range modalities {
 		b.Run(mod.Name, func(b *testing.B) {
 			e, z := result.Model.NewEncoder(), make([]float64, 64)

@@ -27,17 +27,15 @@ func small(t testing.TB) *Result {
 func smallAt(t testing.TB, aim Aim) *Result {
 	t.Helper()
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
-	r := need(Train(t.Context(), modalitiesOf([]int{3, 2}), synthetic(data),
-		Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}, Aim: aim}))(t)
+	r := trained(t, data, Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}, Aim: aim})
 	return r
 }
 
 // smallWeighted is a small model with more labels than bits, whose aim is AimWeighted.
 func smallWeighted(t testing.TB) *Result {
 	t.Helper()
-	r := need(Train(t.Context(), modalitiesOf([]int{48, 24}),
-		synthetic(synth.ManyLabels{Items: 40, Labels: 12}.Make()),
-		Options{Bits: 8, Anchors: 5, LabelEmbedding: true, Map: map[string]MapKind{"text": MapRBF}}))(t)
+	r := trained(t, synth.ManyLabels{Items: 40, Labels: 12}.Make(),
+		Options{Bits: 8, Anchors: 5, LabelEmbedding: true, Map: map[string]MapKind{"text": MapRBF}})
 	stopIf(t, r.Model.Aim() != AimWeighted, "the aim is %v", r.Model.Aim())
 	return r
 }
@@ -64,9 +62,8 @@ func TestMarshalRoundTrip(t *testing.T) {
 		aim    Aim
 	}{{MethodLabels, AimLabels}, {MethodLabels, AimCodes}, {MethodJoint, AimCodes}, {MethodPaper, AimAuto}} {
 		method := c.method
-		r := need(Train(t.Context(), modalitiesOf(dims), synthetic(data),
-			Options{Bits: 24, Method: method, Aim: c.aim, Seed: 1 << 60,
-				Gamma: map[string]float64{"text": .5}, Anchors: 30}))(t)
+		r := trained(t, data, Options{Bits: 24, Method: method, Aim: c.aim, Seed: 1 << 60,
+			Gamma: map[string]float64{"text": .5}, Anchors: 30})
 		b, sb := marshal(t, r)
 		m := need(Unmarshal(b))(t)
 		s := need(UnmarshalStatistics(sb))(t)
@@ -154,9 +151,7 @@ func TestFrame(t *testing.T) {
 			}
 		}
 		longer := seal(append(slices.Clone(c.b[:end]), 0))
-		if err := c.read(longer); !errors.Is(err, codec.ErrCorrupt) {
-			t.Fatalf("a byte too many: %v", err)
-		}
+		errorIs(t, c.read(longer), codec.ErrCorrupt)
 	}
 }
 
@@ -293,9 +288,9 @@ func FuzzModel(f *testing.F) {
 	for _, rows := range data.Vectors {
 		NewFeatures(FeaturesHellinger, momentsOf(rows)).ApplyAll(denseAll(rows)) // no number may be negative
 	}
-	r := need(Train(f.Context(), modalitiesOf([]int{3, 2}), synthetic(data),
-		Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"image": MapRBFLinear, "text": MapLinear},
-			Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesLog}, Fusion: "text"}))(f)
+	r := trained(f, data, Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"image": MapRBFLinear,
+		"text": MapLinear},
+		Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesLog}, Fusion: "text"})
 	b, _ = marshal(f, r)
 	f.Add(b)
 	var xs []Vector

@@ -42,8 +42,7 @@ func begunAt(t testing.TB, first int, aim Aim) (*Online, *synth.Data) {
 	dims := []int{9, 6, 5}
 	data := synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: dims, Missing: .2, LabelsPerItem: 2})
 	ms := modalitiesOf(dims)
-	r := need(Train(t.Context(), ms, synthetic(data.Slice(0, first)),
-		settled(ms, Options{Bits: 24, Anchors: 90, Aim: aim})))(t)
+	r := trained(t, data.Slice(0, first), settled(ms, Options{Bits: 24, Anchors: 90, Aim: aim}))
 	o := need(NewOnline(r.Model, r.Statistics.Clone()))(t)
 	return o, data.Slice(first, 700)
 }
@@ -252,9 +251,7 @@ func TestOnlineModalityTeaches(t *testing.T) {
 func TestOnlineRefuses(t *testing.T) {
 	o, rest := begun(t, 150)
 	other, _ := begun(t, 140)
-	if _, err := NewOnline(o.model, other.Statistics()); !errors.Is(err, ErrMismatch) {
-		t.Errorf("statistics of another model: %v", err)
-	}
+	errorIs(t, errOf(NewOnline(o.model, other.Statistics())), ErrMismatch)
 	before := o.Statistics().Clone()
 	items := examples(rest.Slice(0, 5), never)
 	items[3].Vectors = []Vector{{}, Dense([]float32{1, 2}), {}}
@@ -263,9 +260,7 @@ func TestOnlineRefuses(t *testing.T) {
 		t.Errorf("a vector too short: %v", err)
 	}
 	items[3].Vectors = nil
-	if _, err := o.Learn(t.Context(), items, TeacherLabels, 0); !errors.Is(err, ErrMismatch) {
-		t.Errorf("no vectors: %v", err)
-	}
+	errorIs(t, errOf(o.Learn(t.Context(), items, TeacherLabels, 0)), ErrMismatch)
 	for _, lead := range []int{-1, 3} {
 		if _, err := o.Learn(t.Context(), items[:3], TeacherModality, lead); !errors.Is(err, ErrOption) {
 			t.Errorf("modality %d teaches: %v", lead, err)
@@ -273,8 +268,6 @@ func TestOnlineRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := o.Learn(ctx, items[:3], TeacherLabels, 0); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	errorIs(t, errOf(o.Learn(ctx, items[:3], TeacherLabels, 0)), context.Canceled)
 	sameStatistics(t, "refused", o.Statistics(), before)
 }

@@ -79,11 +79,8 @@ func TestRevisionRoundTrip(t *testing.T) {
 func TestRevisionOfAnother(t *testing.T) {
 	base, revision := revised(t, true)
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}, Seed: 1})
-	r := need(Train(t.Context(), modalitiesOf([]int{3, 2}), synthetic(data),
-		Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}}))(t)
-	if _, err := r.Model.UnmarshalRevision(marshalRevision(t, revision, base)); !errors.Is(err, ErrMismatch) {
-		t.Errorf("read with another base: %v", err)
-	}
+	r := trained(t, data, Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}})
+	errorIs(t, errOf(r.Model.UnmarshalRevision(marshalRevision(t, revision, base))), ErrMismatch)
 	for what, change := range map[string]func(m *Model){
 		"other maps":       func(m *Model) { m.maps = r.Model.maps },
 		"a label fewer":    func(m *Model) { m.labels, m.c = m.labels[1:], m.c[m.bits:] },
@@ -107,12 +104,8 @@ func TestRevisionOfAnother(t *testing.T) {
 		}
 	}
 	codes, other := revisedAt(t, false, AimCodes)
-	if _, err := base.UnmarshalRevision(marshalRevision(t, other, codes)); !errors.Is(err, ErrMismatch) {
-		t.Errorf("a revision of a model of another aim: %v", err)
-	}
-	if _, err := base.MarshalRevision(revision); !errors.Is(err, ErrMismatch) {
-		t.Errorf("the base as a revision of what grew out of it: %v", err)
-	}
+	errorIs(t, errOf(base.UnmarshalRevision(marshalRevision(t, other, codes))), ErrMismatch)
+	errorIs(t, errOf(base.MarshalRevision(revision)), ErrMismatch)
 }
 
 // FuzzRevision is FuzzModel for revisions.

@@ -114,8 +114,7 @@ func TestShardsMergeToTheWhole(t *testing.T) {
 	dims := []int{7, 4}
 	data := synth.Pairs(synth.Config{Items: 300, Classes: 5, Dims: dims, Missing: .3, LabelsPerItem: 2})
 	for _, aim := range []Aim{AimLabels, AimCodes} {
-		r := need(Train(t.Context(), modalitiesOf(dims), synthetic(data),
-			settled(modalitiesOf(dims), Options{Bits: 24, Anchors: 130, Aim: aim})))(t)
+		r := trained(t, data, settled(modalitiesOf(dims), Options{Bits: 24, Anchors: 130, Aim: aim}))
 		merged := NewStatistics(r.Model)
 		for _, cut := range [][2]int{{0, 20}, {20, 20}, {20, 170}, {170, 300}} {
 			must(t, merged.Merge(shard(t, r.Model, data.Slice(cut[0], cut[1]))))
@@ -184,26 +183,20 @@ func TestSubtract(t *testing.T) {
 	}
 	must(t, s.subtract(0, dense.Of(1, k, phi), code, 1))
 	sameStatistics(t, "subtracted", s, before)
-	if err := s.subtract(0, dense.Of(1, k, phi), code, 1); !errors.Is(err, ErrMismatch) {
-		t.Errorf("an item without labels where none is: %v", err)
-	}
-	if err := NewStatistics(o.model).subtract(0, dense.Of(1, k, phi), labels, 1); !errors.Is(err,
-		ErrMismatch) {
-		t.Errorf("an item where none is: %v", err)
-	}
+	errorIs(t, s.subtract(0, dense.Of(1, k, phi), code, 1), ErrMismatch)
+	errorIs(t, NewStatistics(o.model).subtract(0, dense.Of(1, k, phi), labels, 1), ErrMismatch)
 	sameStatistics(t, "refused", s, before)
 }
 
 func TestRefit(t *testing.T) {
 	data := synth.Pairs(synth.Config{})
 	modalities := modalitiesOf([]int{8, 5})
-	r := need(Train(t.Context(), modalities, synthetic(data), settled(modalities, Options{})))(t)
+	r := trained(t, data, settled(modalities, Options{}))
 	before, _ := marshal(t, r)
 	m, _ := need2(r.Model.Refit(r.Statistics, map[string]float64{"text": 3}))(t)
 	failIf(t, m.Gamma(0) != 1e-2 || m.Gamma(1) != 3 || m.Fingerprint() != r.Model.Fingerprint(),
 		"gamma %g, %g", m.Gamma(0), m.Gamma(1))
-	direct := need(Train(t.Context(), modalities, synthetic(data),
-		settled(modalities, Options{Gamma: map[string]float64{"text": 3}})))(t)
+	direct := trained(t, data, settled(modalities, Options{Gamma: map[string]float64{"text": 3}}))
 	a, _ := marshal(t, &Result{Model: m, Statistics: r.Statistics})
 	b, _ := marshal(t, direct)
 	failIf(t, string(a) != string(b), "a refit differs from training with that gamma")
@@ -214,29 +207,20 @@ func TestRefit(t *testing.T) {
 	if _, _, err := m.Refit(r.Statistics, map[string]float64{"sound": 1}); !errors.As(err, &modality) {
 		t.Error(err)
 	}
-	if _, _, err := m.Refit(r.Statistics, map[string]float64{"text": math.NaN()}); !errors.Is(err,
-		ErrOption) {
-		t.Error(err)
-	}
+	errorIs(t, third(m.Refit(r.Statistics, map[string]float64{"text": math.NaN()})), ErrOption)
 }
 
 func TestStatisticsRefuse(t *testing.T) {
 	data := synth.Pairs(synth.Config{})
 	train := func(seed uint64) *Result {
-		r := need(Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(data), Options{Seed: seed}))(t)
+		r := trained(t, data, Options{Seed: seed})
 		return r
 	}
 	a, b := train(1), train(2)
-	if err := a.Statistics.Merge(b.Statistics); !errors.Is(err, ErrMismatch) {
-		t.Errorf("statistics of another model: %v", err)
-	}
-	if _, _, err := a.Model.Refit(b.Statistics, nil); !errors.Is(err, ErrMismatch) {
-		t.Errorf("refit with those of another model: %v", err)
-	}
+	errorIs(t, a.Statistics.Merge(b.Statistics), ErrMismatch)
+	errorIs(t, third(a.Model.Refit(b.Statistics, nil)), ErrMismatch)
 	s := a.Statistics
-	if _, _, err := s.solve(0, -1); !errors.Is(err, ErrOption) {
-		t.Error(err)
-	}
+	errorIs(t, third(s.solve(0, -1)), ErrOption)
 	var singular *SingularError
 	if _, _, err := NewStatistics(a.Model).solve(0, 0); !errors.As(err, &singular) {
 		t.Error(err)
@@ -255,8 +239,7 @@ func TestStatisticsRefuse(t *testing.T) {
 func TestTraceIsTheSumOfSquaredLengths(t *testing.T) {
 	dims := []int{7, 4}
 	data := synth.Pairs(synth.Config{Items: 90, Classes: 3, Dims: dims, Missing: .3})
-	r := need(Train(t.Context(), modalitiesOf(dims), synthetic(data),
-		settled(modalitiesOf(dims), Options{Bits: 16, Anchors: 20})))(t)
+	r := trained(t, data, settled(modalitiesOf(dims), Options{Bits: 16, Anchors: 20}))
 	for mod, rows := range data.Vectors {
 		phi, want := make([]float32, r.Model.Features(mod)), 0.0
 		for _, x := range rows {

@@ -199,11 +199,8 @@ func TestAimOptions(t *testing.T) {
 		}
 	}
 	many := synthetic(synth.ManyLabels{Items: 60, Labels: 20, Dims: []int{4, 3}}.Make())
-	if _, err := Train(t.Context(), ms, many, Options{Bits: 16, LabelEmbedding: true,
-		Centre: number(0)}); !errors.Is(err, model.ErrOption) ||
-		!strings.Contains(err.Error(), "centre: there are more labels (20) than bits (16)") {
-		t.Errorf("a centre of embedded labels: %v", err)
-	}
+	errorIs(t, errOf(Train(t.Context(), ms, many, Options{Bits: 16, LabelEmbedding: true,
+		Centre: number(0)})), model.ErrOption, "centre: there are more labels (20) than bits (16)")
 	var modality *model.ModalityError
 	if _, err := Train(t.Context(), ms, src, Options{Width: map[string]float64{"sound": 1}}); !errors.As(err,
 		&modality) || !strings.Contains(err.Error(), "width") {

@@ -387,8 +387,8 @@ func (tr *trainer) givenPrior(sets *labelSets) *float64 {
 }
 
 // choosePrior returns the prior, and chooses it if it is open: by the mean over the modalities and over some
-// starts. Larger ones must be better, but not by a standard error: they are steps of one quantity, and a wrong
-// neighbour costs little.
+// starts. Larger ones must be better, but not by a standard error: they are steps of one quantity, and a
+// wrong neighbour costs little.
 func (tr *trainer) choosePrior(sets *labelSets, tunings []*tuning) float64 {
 	if given := tr.givenPrior(sets); given != nil {
 		return *given

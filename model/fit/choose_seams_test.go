@@ -3,8 +3,6 @@ package fit
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"runtime"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/internal/effort"
@@ -13,30 +11,6 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/rank"
 	"github.com/fddhdb/fddhdb/model/sum"
 )
-
-// TestProcessorsChangeMeanwhile: Go changes GOMAXPROCS by itself if the limits of a
-// container change. A training under way does not depend on it.
-func TestProcessorsChangeMeanwhile(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	dims := []int{9, 5}
-	src := synthetic(synth.Pairs(synth.Config{Items: 400, Classes: 6, Dims: dims, Noise: 2}))
-	var first []byte
-	for _, change := range []string{"", "scan", "choose", "statistics"} {
-		runtime.GOMAXPROCS(1)
-		r, err := Train(t.Context(), modalitiesOf(dims), src,
-			Options{Bits: 16, Anchors: 40, Progress: func(phase string, _, _ int64) {
-				if phase == change {
-					runtime.GOMAXPROCS(runtime.GOMAXPROCS(0)%7 + 2)
-				}
-			}})
-		stopIf(t, err != nil, "in %s: %v", change, err)
-		b, _ := marshal(t, r)
-		if first == nil {
-			first = b
-		}
-		failIf(t, string(b) != string(first), "changed in %s: another model", change)
-	}
-}
 
 // TestChoiceProgress: whatever can be chosen, progress reaches its total in steps of
 // one, and cancelling the context ends it after any step.
@@ -124,12 +98,11 @@ func settledOpen(modalities []model.Modality) Options {
 func TestNothingIsRelevantToOthers(t *testing.T) {
 	effort.WithoutRace(t)
 	const n = 120
-	modalities := modalitiesOf([]int{6, 4})
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{6, 4}})
 	for i := range data.Labels {
 		data.Labels[i] = []uint32{uint32(i)}
 	}
-	r := need(Train(t.Context(), modalities, synthetic(data), Options{Bits: 128, Anchors: 20}))(t)
+	r := trained(t, data, Options{Bits: 128, Anchors: 20})
 	if f := r.Report.Fusion; f.Unfit != "" || len(f.Directions) > 0 {
 		t.Errorf("%+v", f)
 	}
@@ -160,7 +133,7 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 		}
 	}
 	opt := Options{Bits: 64, Anchors: 20, Map: map[string]model.MapKind{"image": model.MapLinear}}
-	r := need(Train(t.Context(), modalities, synthetic(data), opt))(t)
+	r := trained(t, data, opt)
 	if c := r.Report.Choices["image"]; c.Unfit == "" || r.Report.Fusion.Unfit != "" {
 		t.Fatalf("%+v, %+v", c, r.Report.Fusion)
 	}
@@ -169,7 +142,8 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 	cs, _ := choosersOf(t, opt, undecided, modalities, synthetic(data))
 	given := cs[0].given
 	fused, unfit := cs[0].hold(&tuning{bench: cs[0].bench, tuned: given})
-	want, ok := trialOf(cs[0], given.kind, given.width, 20).hold(cs[0].basis.y, r.Report.Chosen["image"].Gamma,
+	want, ok := trialOf(cs[0], given.kind, given.width, 20).hold(cs[0].basis.y,
+		r.Report.Chosen["image"].Gamma,
 		len(cs[0].xs))
 	if unfit != "" || !ok {
 		t.Fatal(unfit, ok)
@@ -185,51 +159,9 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 func TestStartsOfEmbeddedLabels(t *testing.T) {
 	effort.LongWithRace(t)
 	data := synth.ManyLabels{Items: 400, Labels: 40}.Make()
-	ms := modalitiesOf([]int{48, 24})
-	r := need(Train(t.Context(), ms, synthetic(data), Options{Bits: 16, Anchors: 40,
-		LabelEmbedding: true}))(t)
+	r := trained(t, data, Options{Bits: 16, Anchors: 40,
+		LabelEmbedding: true})
 	failIf(t, r.Report.Start != 1 || r.Report.Embedding == nil || r.Report.Choices["image"].Unfit != "" ||
 		r.Report.Chosen["image"].Width != DefaultWidth || r.Report.Chosen["text"].Width != DefaultWidth,
 		"%+v", r.Report)
-}
-
-// TestEverythingTogether: sparse texts that some items lack, more labels than bits, and
-// everything chosen give one model on any number of processors, which comes back from
-// its bytes.
-func TestEverythingTogether(t *testing.T) {
-	effort.Slow(t)
-	if effort.Race {
-		t.Skip("ten times as slow: other tests do the same under the race detector")
-	}
-	xs, _, _ := texts(t, 3, 0, 700)
-	rng := rand.New(rand.NewPCG(4, 5))
-	src := &vectorSource{vectors: [][]model.Vector{nil, nil}}
-	for i, x := range xs {
-		image := make([]float32, 10)
-		for j := range image {
-			image[j] = float32(rng.NormFloat64()) + float32(i%40/(j+1)%3)
-		}
-		src.vectors[0], src.vectors[1] = append(src.vectors[0], model.Dense(image)), append(src.vectors[1], x)
-		if i%7 == 3 {
-			src.vectors[1][i] = model.Vector{}
-		}
-		src.labels = append(src.labels, []uint32{uint32(i % 40)})
-	}
-	ms := []model.Modality{{Name: "image", Dim: 10}, {Name: "text", Dim: synth.NUSWideText, Sparse: true}}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	var first []byte
-	for _, procs := range []int{1, 3} {
-		runtime.GOMAXPROCS(procs)
-		r := need(Train(t.Context(), ms, src, Options{Bits: 16, Anchors: 50, LabelEmbedding: true}))(t)
-		stopIf(t, r.Report.Fusion.Unfit != "" || r.Report.Embedding == nil, "%+v", r.Report)
-		b, _ := marshal(t, r)
-		if first == nil {
-			first = b
-		}
-		failIf(t, string(first) != string(b), "%d processors: another model", procs)
-		m := need(model.Unmarshal(b))(t)
-		if again, _ := m.MarshalBinary(); string(again) != string(b) {
-			t.Error("other bytes when read and written")
-		}
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/eval"
 	"github.com/fddhdb/fddhdb/model/sum"
-	"github.com/google/go-cmp/cmp"
 )
 
 // chooserOf returns the chooser of the first modality, with every setting open.
@@ -198,28 +196,6 @@ func TestChooses(t *testing.T) {
 	}
 	if least := 1e-5 * units[c.Map]; !higher || !lower && c.Gamma > 1.1*least || c.Gamma < .9*least {
 		t.Errorf("%+v is at the edge of the grid", c)
-	}
-}
-
-func TestChoiceIsDeterministic(t *testing.T) {
-	dims := []int{9, 5}
-	src := synthetic(synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: dims, LabelsPerItem: 2,
-		Missing: .3, Noise: 2}))
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	var first *Report
-	var model []byte
-	for _, procs := range deterministicProcs {
-		runtime.GOMAXPROCS(procs)
-		r := need(Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 40, Anchors: 90, Seed: 4}))(t)
-		b, _ := marshal(t, r)
-		if first == nil {
-			first, model = &r.Report, b
-		}
-		stopIf(t, first.Fusion.Unfit != "", "%v", first.Fusion.Unfit)
-		if d := cmp.Diff(first.Choices, r.Report.Choices) +
-			cmp.Diff(first.Fusion, r.Report.Fusion); d != "" || string(model) != string(b) {
-			t.Errorf("%d processors: other choices or another model\n%s", procs, d)
-		}
 	}
 }
 

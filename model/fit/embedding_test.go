@@ -3,7 +3,6 @@ package fit
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -104,17 +103,9 @@ func checkEmbeddingReport(t *testing.T, r *Result, trained *synth.Data) {
 func TestLabelEmbeddingIsNotNeeded(t *testing.T) {
 	effort.LongWithRace(t)
 	data := synth.Pairs(synth.Config{Items: 90, Classes: 8})
-	ms := modalitiesOf([]int{8, 5})
 	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
-		var models []string
-		for _, embedding := range []bool{false, true} {
-			r := need(Train(t.Context(), ms, synthetic(data),
-				Options{Bits: 8, Method: method, LabelEmbedding: embedding}))(t)
-			m, s := marshal(t, r)
-			models = append(models, string(m)+string(s))
-			failIf(t, r.Report.Embedding != nil, "%+v", r.Report.Embedding)
-		}
-		failIf(t, models[0] != models[1], "%v: the option changes a model of 8 labels in 8 bits", method)
+		sameResult(t, trained(t, data, Options{Bits: 8, Method: method, LabelEmbedding: true}),
+			trained(t, data, Options{Bits: 8, Method: method}))
 	}
 }
 
@@ -138,45 +129,6 @@ func TestLabelEmbeddingRefuses(t *testing.T) {
 		{Bits: 4096, Labels: 9000, Limit: embeddingLabels(4096)}} {
 		if strings.Contains(e.Error(), "at least") {
 			t.Errorf("%v: there are no such codes", e)
-		}
-	}
-}
-
-// TestLabelEmbeddingIsDeterministic: bytes are equal on any number of processors, and
-// with modalities that the items of a label lack.
-func TestLabelEmbeddingIsDeterministic(t *testing.T) {
-	effort.Slow(t)
-	effort.LongWithRaceAlone(t)
-	data := synth.ManyLabels{Items: 300, Labels: 90, PerItem: 3}.Make()
-	for i, labels := range data.Labels {
-		switch labels[0] % 10 {
-		case 0:
-			data.Vectors[0][i] = nil
-		case 1:
-			data.Vectors[1][i] = nil
-		case 2:
-			data.Vectors[0][i], data.Vectors[1][i] = nil, nil
-		}
-	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	var first string
-	for _, procs := range deterministicProcs {
-		runtime.GOMAXPROCS(procs)
-		r := need(Train(t.Context(), modalitiesOf([]int{48, 24}), synthetic(data),
-			Options{Bits: 64, Anchors: 64, LabelEmbedding: true}))(t)
-		m, s := marshal(t, r)
-		if first == "" {
-			first = string(m) + string(s)
-		}
-		stopIf(t, first != string(m)+string(s), "other bytes with %d processors", procs)
-		back := need(model.Unmarshal(m))(t)
-		if got, _ := back.MarshalBinary(); string(got) != string(m) {
-			t.Fatal("another model after reading")
-		}
-		a, b := codec.NewCode(64), codec.NewCode(64)
-		for l := range uint32(90) {
-			stopIf(t, !r.Model.LabelCode(a, []uint32{l}) || !back.LabelCode(b, []uint32{l}) ||
-				codec.Distance(a, b) > 0, "label %d: %v and %v", l, a, b)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"iter"
 	"math"
@@ -176,30 +175,6 @@ func madeItems(n, labels int, several bool) ([]model.Modality, []model.Example) 
 		}
 	}
 	return ms, items
-}
-
-// sameResult compares two results, but for times and memory.
-func sameResult(t *testing.T, got, want *Result) {
-	t.Helper()
-	gm, _ := got.Model.MarshalBinary()
-	wm, _ := want.Model.MarshalBinary()
-	failIf(t, !bytes.Equal(gm, wm), "another model")
-	stopIf(t, (got.Statistics == nil) != (want.Statistics == nil), "one has statistics")
-	if got.Statistics != nil {
-		gs, _ := got.Statistics.MarshalBinary()
-		ws, _ := want.Statistics.MarshalBinary()
-		failIf(t, !bytes.Equal(gs, ws), "other statistics")
-	}
-	names := make([]string, len(want.Model.Labels()))
-	for i := range names {
-		names[i] = fmt.Sprint("l", i)
-	}
-	var files [2][]byte
-	for i, r := range []*Result{got, want} {
-		f := need(NewFile(r.Model, names, &r.Report))(t)
-		files[i], _ = f.MarshalBinary()
-	}
-	failIf(t, !bytes.Equal(files[0], files[1]), "other files:\n%+v\n%+v", got.Report, want.Report)
 }
 
 // Wherever the sums are made, the result is that of one process to the last bit.

@@ -36,8 +36,7 @@ func TestFeaturesAreThoseOfTraining(t *testing.T) {
 				Options{Bits: 8, Features: map[string]model.FeatureKind{"image": model.FeaturesRaw},
 					Map: map[string]model.MapKind{"image": mk}, Width: map[string]float64{"image": 1},
 					Gamma: map[string]float64{"image": .01}}))(t)
-			b, _ := marshal(t, r)
-			stored := need(model.Unmarshal(b))(t)
+			stored := need(model.Unmarshal(need(r.Model.MarshalBinary())(t)))(t)
 			for i := range rows {
 				z, want, again := make([]float64, 8), make([]float64, 8), make([]float64, 8)
 				must(t, errors.Join(r.Model.NewEncoder().Project(z, 0, rows[i]),

@@ -19,7 +19,7 @@ import (
 func fileModel(t testing.TB, opt Options) *Result {
 	t.Helper()
 	cfg := synth.Config{Items: 120, Classes: 12, Dims: []int{8, 5}, LabelsPerItem: 2, Missing: .2}
-	r := need(Train(t.Context(), modalitiesOf(cfg.Dims), synthetic(synth.Pairs(cfg)), opt))(t)
+	r := trained(t, synth.Pairs(cfg), opt)
 	return r
 }
 
@@ -145,9 +145,7 @@ func TestFileRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	model := need(m.MarshalBinary())(t)
-	if _, err := UnmarshalFile(model); !errors.Is(err, codec.ErrCorrupt) {
-		t.Errorf("a model in place of a file: %v", err)
-	}
+	errorIs(t, errOf(UnmarshalFile(model)), codec.ErrCorrupt)
 }
 
 func FuzzFile(f *testing.F) {

@@ -216,7 +216,7 @@ func TestConstantModality(t *testing.T) {
 			x[j] = 1
 		}
 	}
-	r := need(Train(t.Context(), modalitiesOf([]int{12, 8}), synthetic(d), Options{Bits: 32}))(t)
+	r := trained(t, d, Options{Bits: 32})
 	if f := r.Report.Fusion; f.Unfit != "" || f.Weights["image"] > .01 || f.Weights["text"] != 1 {
 		t.Errorf("%+v", f)
 	}

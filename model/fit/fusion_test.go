@@ -16,9 +16,7 @@ func TestFusionTexts(t *testing.T) {
 			t.Errorf("%q: %v, %v", s, f, err)
 		}
 	}
-	if _, err := ParseFusion(""); !errors.Is(err, model.ErrOption) {
-		t.Errorf("no name: %v", err)
-	}
+	errorIs(t, errOf(ParseFusion("")), model.ErrOption)
 }
 
 func TestGivenFusions(t *testing.T) {
@@ -55,8 +53,6 @@ func TestGivenFusions(t *testing.T) {
 		modality.Modality != "sound" {
 		t.Errorf("an unknown modality: %v", err)
 	}
-	if _, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{Rule: 9}}); !errors.Is(
-		err, model.ErrOption) {
-		t.Errorf("an unknown rule: %v", err)
-	}
+	errorIs(t, errOf(Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{Rule: 9}})),
+		model.ErrOption)
 }

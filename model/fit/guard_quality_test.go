@@ -207,8 +207,7 @@ func TestGuardQuality(t *testing.T) {
 func guarded(t testing.TB, d *synth.Data, opt Options, first,
 	hold int) (*model.Online, *model.Guard, []model.Example) {
 	t.Helper()
-	dims := []int{len(d.Vectors[0][0]), len(d.Vectors[1][0])}
-	r := need(Train(t.Context(), modalitiesOf(dims), synthetic(d.Slice(0, first)), opt))(t)
+	r := trained(t, d.Slice(0, first), opt)
 	o := need(model.NewOnline(r.Model, r.Statistics))(t)
 	held := examples(d.Slice(0, hold), never)
 	var lessons []model.Lesson

@@ -240,7 +240,7 @@ func TestFewItemsAClass(t *testing.T) {
 				data.Labels[i] = []uint32{uint32(i % 2)}
 			}
 			ms := modalitiesOf([]int{8, 5})
-			r := need(Train(t.Context(), ms, synthetic(data), settled(ms, Options{Seed: seed})))(t)
+			r := trained(t, data, settled(ms, Options{Seed: seed}))
 			a, b := codec.NewCode(64), codec.NewCode(64)
 			r.Model.LabelCode(a, []uint32{0})
 			r.Model.LabelCode(b, []uint32{1})

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"testing"
 
-	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -77,10 +81,22 @@ func third[A, B any](_ A, _ B, err error) error { return err }
 // errorIs checks that an error is of a kind, and what it says.
 func errorIs(t tester, err, want error, says ...string) {
 	t.Helper()
-	for _, s := range append(says, "") {
-		if !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), s) {
-			t.Errorf("%v, want %v that says %q", err, want, s)
-		}
+	failIf(t, !errors.Is(err, want), "%v, want %v", err, want)
+	errorSays(t, err, says)
+}
+
+// errorAs checks that an error is of a type, and what it says.
+func errorAs[E error](t tester, err error, says ...string) (as E) {
+	t.Helper()
+	failIf(t, !errors.As(err, &as), "%v, want a %T", err, as)
+	errorSays(t, err, says)
+	return as
+}
+
+func errorSays(t tester, err error, says []string) {
+	t.Helper()
+	for _, s := range says {
+		failIf(t, !strings.Contains(fmt.Sprint(err), s), "%v, want it to say %q", err, s)
 	}
 }
 
@@ -142,13 +158,44 @@ func settled(modalities []model.Modality, opt Options) Options {
 	return full
 }
 
-// deterministicProcs are numbers of processors that give the same bytes, one of them twice unless that takes
-// too long.
-var deterministicProcs = []int{1, 5, 5}
+// trained trains on all items of d.
+func trained(t testing.TB, d *synth.Data, opt Options) *Result {
+	t.Helper()
+	return need(Train(t.Context(), modalitiesOf(dimsOf(d.Vectors...)), synthetic(d), opt))(t)
+}
 
-func init() {
-	if effort.Race {
-		deterministicProcs = deterministicProcs[:2]
+// dimsOf returns the dimensions of modalities.
+func dimsOf(vectors ...[][]float32) (dims []int) {
+	for _, rows := range vectors {
+		d := 0
+		for _, x := range rows {
+			d = max(d, len(x))
+		}
+		dims = append(dims, d)
+	}
+	return dims
+}
+
+// both gives two modalities a setting.
+func both[V any](v V) map[string]V { return map[string]V{"image": v, "text": v} }
+
+// stored returns the bytes of a model, and of its statistics if there are any.
+func stored(t testing.TB, r *Result) []byte {
+	t.Helper()
+	b := need(r.Model.MarshalBinary())(t)
+	if r.Statistics != nil {
+		b = append(b, need(r.Statistics.MarshalBinary())(t)...)
+	}
+	return b
+}
+
+// sameResult compares two results, but for times and memory.
+func sameResult(t testing.TB, got, want *Result) {
+	t.Helper()
+	failIf(t, !bytes.Equal(stored(t, got), stored(t, want)), "another model, or other statistics")
+	ignored := cmpopts.IgnoreFields(Report{}, "Seconds", "MemoryBytes")
+	if d := cmp.Diff(want.Report, got.Report, ignored); d != "" {
+		t.Errorf("another report (-want +got):\n%s", d)
 	}
 }
 

@@ -294,7 +294,8 @@ func (tr *freeTrainer) model(ctx context.Context, sample *centredSample) (*model
 	}
 	T := len(tr.modalities)
 	p := model.Parts{
-		Bits: tr.opt.Bits, Method: tr.opt.Method, Seed: tr.opt.Seed, Modalities: tr.modalities, Maps: sample.maps,
+		Bits: tr.opt.Bits, Method: tr.opt.Method, Seed: tr.opt.Seed,
+		Modalities: tr.modalities, Maps: sample.maps,
 		Gammas: make([]float64, T), Projections: make([][]float64, T), Fusion: slices.Repeat([]float64{1}, T),
 	}
 	for g, group := range tr.groups {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -30,21 +29,7 @@ func freely(t testing.TB, opt Options, vectors ...[][]float32) *Result {
 	if opt.Method == model.MethodAuto {
 		opt.Method = []model.Method{model.MethodITQ, model.MethodCCAITQ}[min(len(vectors)-1, 1)]
 	}
-	var dims []int
-	for _, rows := range vectors {
-		dims = append(dims, dimOf(rows))
-	}
-	r := need(Train(t.Context(), modalitiesOf(dims), unlabelled(vectors...), opt))(t)
-	return r
-}
-
-func dimOf(rows [][]float32) int {
-	for _, x := range rows {
-		if x != nil {
-			return len(x)
-		}
-	}
-	return 0
+	return need(Train(t.Context(), modalitiesOf(dimsOf(vectors...)), unlabelled(vectors...), opt))(t)
 }
 
 // signCode returns the code of a vector of modality m.
@@ -280,8 +265,7 @@ func TestGroups(t *testing.T) {
 // Labels of items are ignored, and the model knows none.
 func TestLabelFreeKnowsNoLabels(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 200, Dims: []int{24}})
-	r := need(Train(t.Context(), modalitiesOf([]int{24}), synthetic(data),
-		Options{Method: model.MethodITQ, Bits: 32}))(t)
+	r := trained(t, data, Options{Method: model.MethodITQ, Bits: 32})
 	without := freely(t, Options{Method: model.MethodITQ, Bits: 32}, data.Vectors[0])
 	a, _ := r.Model.MarshalBinary()
 	b, _ := without.Model.MarshalBinary()
@@ -290,36 +274,14 @@ func TestLabelFreeKnowsNoLabels(t *testing.T) {
 	failIf(t, !m.LabelFree() || m.LabelCode(codec.NewCode(32), []uint32{0, 1}) || m.Knows([]uint32{0}) ||
 		m.LabelAim(make([]float64, 32), []uint32{0}) || len(m.Labels()) > 0 || r.Statistics != nil,
 		"the model knows labels, or there are statistics")
-	if _, err := model.NewOnline(m, &model.Statistics{}); !errors.Is(err, model.ErrMismatch) {
-		t.Errorf("an Online of it: %v", err)
-	}
-	if _, err := m.MarshalRevision(m); !errors.Is(err, model.ErrMismatch) {
-		t.Errorf("a revision of it: %v", err)
-	}
-	if _, err := m.UnmarshalRevision([]byte("FDHR")); !errors.Is(err, model.ErrMismatch) {
-		t.Errorf("a revision of it: %v", err)
-	}
+	errorIs(t, errOf(model.NewOnline(m, &model.Statistics{})), model.ErrMismatch)
+	errorIs(t, errOf(m.MarshalRevision(m)), model.ErrMismatch)
+	errorIs(t, errOf(m.UnmarshalRevision([]byte("FDHR"))), model.ErrMismatch)
 	// With the settled options a training makes the same model.
 	again := freely(t, r.Report.Settle(Options{}), data.Vectors[0])
 	if c, _ := again.Model.MarshalBinary(); !bytes.Equal(a, c) {
 		t.Error("settled options make another model")
 	}
-}
-
-func TestLabelFreeIsTheSameOnAnyProcessors(t *testing.T) {
-	effort.LongWithRaceAlone(t)
-	a, b := synth.PairedEmbeddings(0, 600, 30, 20, 1)
-	train := func() (all []byte) {
-		for _, r := range []*Result{freely(t, Options{Seed: 7}, a),
-			freely(t, Options{Method: model.MethodITQ, Bits: 16}, a), freely(t, Options{}, a, b)} {
-			m, _ := r.Model.MarshalBinary()
-			all = append(all, m...)
-		}
-		return all
-	}
-	many := train()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	failIf(t, !bytes.Equal(many, train()), "another number of processors makes another model")
 }
 
 func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
@@ -350,15 +312,10 @@ func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
 	if !errors.Is(err, model.ErrNoLabels) || !strings.Contains(err.Error(), "itq") {
 		t.Errorf("without a method: %v", err)
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{1 << 15}),
-		unlabelled([][]float32{make([]float32, 1<<15)}), Options{Method: model.MethodITQ}); !errors.Is(err,
-		model.ErrOption) {
-		t.Errorf("32,768 dimensions: %v", err)
-	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows),
-		Options{Method: model.MethodITQ, MemoryBytes: 1}); !errors.As(err, new(*MemoryError)) {
-		t.Errorf("a byte of memory: %v", err)
-	}
+	errorIs(t, errOf(Train(t.Context(), modalitiesOf([]int{1 << 15}),
+		unlabelled([][]float32{make([]float32, 1<<15)}), Options{Method: model.MethodITQ})), model.ErrOption)
+	errorAs[*MemoryError](t, errOf(Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows),
+		Options{Method: model.MethodITQ, MemoryBytes: 1})))
 }
 
 // Input from which little or nothing can be learned.
@@ -403,14 +360,10 @@ func TestLabelFreeDegenerate(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{nil, nil}),
-		Options{Method: model.MethodITQ}); !errors.Is(err, ErrNoItems) {
-		t.Errorf("items without vectors: %v", err)
-	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{}),
-		Options{Method: model.MethodITQ}); !errors.Is(err, ErrNoItems) {
-		t.Errorf("no items: %v", err)
-	}
+	errorIs(t, errOf(Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{nil, nil}),
+		Options{Method: model.MethodITQ})), ErrNoItems)
+	errorIs(t, errOf(Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{}),
+		Options{Method: model.MethodITQ})), ErrNoItems)
 	a, b := synth.PairedEmbeddings(0, 300, 12, 8, 1)
 	for i := range a {
 		if i%2 == 0 {
@@ -426,10 +379,8 @@ func TestLabelFreeDegenerate(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Train(ctx, modalitiesOf([]int{16}), unlabelled(synth.Embeddings(0, 2000, 16, 1)),
-		Options{Method: model.MethodITQ}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that has ended: %v", err)
-	}
+	errorIs(t, errOf(Train(ctx, modalitiesOf([]int{16}), unlabelled(synth.Embeddings(0, 2000, 16, 1)),
+		Options{Method: model.MethodITQ})), context.Canceled)
 }
 
 // Sparse vectors have the codes of the same vectors in a dense modality.

@@ -76,8 +76,8 @@ func (s *labelSets) defaultCentre() float64 {
 
 // withCentre returns the sets with another part that AimLabels removes from the vector of a label set, times
 // the number of its labels: a share of the mean. If every item has one label that is the mean of all classes,
-// 1/c each: C y becomes C (I - 11'/c) y with the share 1. If items have several labels it is the mean of their
-// sets.
+// 1/c each: C y becomes C (I - 11'/c) y with the share 1. If items have several labels it is the mean of
+// their sets.
 func (s *labelSets) withCentre(share float64) *labelSets {
 	other := *s
 	other.share, other.centre = share, nil

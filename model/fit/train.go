@@ -114,8 +114,8 @@ func Train(ctx context.Context, modalities []model.Modality, src sum.Source, opt
 	return result, nil
 }
 
-// A trainer is a training: what was asked for, and what reads the items. It belongs to the goroutine of Train.
-// A phase takes what the phases before have returned; the trainer itself does not change.
+// A trainer is a training: what was asked for, and what reads the items. It belongs to the goroutine of
+// Train. A phase takes what the phases before have returned; the trainer itself does not change.
 type trainer struct {
 	opt    Options // with defaults filled in
 	from   start

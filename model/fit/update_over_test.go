@@ -56,10 +56,7 @@ func TestUpdateOver(t *testing.T) {
 	ms, items := madeItems(300, 5, true)
 	r := need(Train(t.Context(), ms, inMemory(items), Options{Bits: 16, Anchors: 20,
 		Method: model.MethodJoint}))(t)
-	if _, _, err := UpdateOver(t.Context(), r.Model, &scattered{items: items}); !errors.Is(err,
-		model.ErrMismatch) {
-		t.Error(err)
-	}
+	errorIs(t, third(UpdateOver(t.Context(), r.Model, &scattered{items: items})), model.ErrMismatch)
 }
 
 // Follow takes over what was made elsewhere, with labels that have grown there.
@@ -89,9 +86,7 @@ func TestFollow(t *testing.T) {
 			t.Error(err)
 		}
 		other := need(Train(t.Context(), ms, inMemory(items[:400]), opt))(t)
-		if err := o.Follow(other.Model); !errors.Is(err, model.ErrMismatch) {
-			t.Error(err)
-		}
+		errorIs(t, o.Follow(other.Model), model.ErrMismatch)
 		if err := o.Follow(r.Model); !errors.Is(err, model.ErrMismatch) { // which knows fewer labels
 			t.Error(err)
 		}
