@@ -2,12 +2,10 @@ package model
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -182,9 +180,8 @@ func (l *ledger) check(t *testing.T, what string, m *Model) {
 		var want mat.Dense
 		stopIf(t, !cholesky.Factorize(a), "%s: the oracle has no solution", what)
 		must(t, cholesky.SolveTo(&want, b))
-		if off := relative(mat.NewDense(m.bits, k, m.p[mod].Unpack().Data), want.T()); !(off <= 1e-9) {
-			t.Errorf("%s: P of modality %d is off by %.2g", what, mod, off)
-		}
+		off := relative(mat.NewDense(m.bits, k, m.p[mod].Unpack().Data), want.T())
+		failIf(t, !(off <= 1e-9), "%s: P of modality %d is off by %.2g", what, mod, off)
 	}
 }
 
@@ -240,9 +237,8 @@ func aimed(t *testing.T, d *synth.Data, opt Options, first int) (*Online, *ledge
 			mean[j] += v / float64(first)
 		}
 	}
-	if off := maxDifference(mean, r.Model.fusion.Mean); off > 1e-9 {
-		t.Errorf("the mean aim is off by %g", off)
-	}
+	off := maxDifference(mean, r.Model.fusion.Mean)
+	failIf(t, off > 1e-9, "the mean aim is off by %g", off)
 	return o, l, items[first:]
 }
 
@@ -349,11 +345,9 @@ func TestStreamOfUnlabelledIsBatch(t *testing.T) {
 							n++
 						}
 					})
-					if got := m.mixture(o.Statistics()).scale; !approx(got*got, squares/n/float64(m.bits),
-						1e-9) {
-						t.Errorf("a code counts %g in each bit, labels %g", got*got,
-							squares/n/float64(m.bits))
-					}
+					got := m.mixture(o.Statistics()).scale
+					failIf(t, !approx(got*got, squares/n/float64(m.bits), 1e-9),
+						"a code counts %g in each bit, labels %g", got*got, squares/n/float64(m.bits))
 				}
 				if len(m.labels) < m.bits {
 					// New labels before, between and after the others; few items update W in place.
@@ -371,10 +365,9 @@ func TestStreamOfUnlabelledIsBatch(t *testing.T) {
 					items, lessons := l.cut(grown)
 					must(t, o.Forget(t.Context(), items, lessons))
 					m = l.revise(t, "new labels forgotten", o)
-					if at := slices.Index(m.labels, 3); m.aim == AimLabels &&
-						(m.weights[at] < 1 || math.IsInf(m.weights[at], 0)) {
-						t.Errorf("weights %v of labels %v", m.weights, m.labels)
-					}
+					at := slices.Index(m.labels, 3)
+					failIf(t, m.aim == AimLabels && (m.weights[at] < 1 || math.IsInf(m.weights[at], 0)),
+						"weights %v of labels %v", m.weights, m.labels)
 				}
 				items, lessons := l.cut(trained)
 				slices.Reverse(items)
@@ -478,9 +471,8 @@ func TestAllLabels(t *testing.T) {
 		code, again := codec.NewCode(24), codec.NewCode(24)
 		stopIf(t, !m.LabelCode(code, all) || !m.LabelCode(again, append(slices.Clone(all), 60)) ||
 			!slices.Equal(code, again), "%x and %x", code, again)
-		if ones := code[0] == 1<<24-1; ones != (perItem == 1) {
-			t.Errorf("%d labels an item: the code of all labels is %x", perItem, code)
-		}
+		ones := code[0] == 1<<24-1
+		failIf(t, ones != (perItem == 1), "%d labels an item: the code of all labels is %x", perItem, code)
 		g := make([]float64, 24)
 		if !m.LabelAim(g, all) || slices.ContainsFunc(g, func(v float64) bool { return v-v != 0 }) ||
 			slices.Equal(g, make([]float64, 24)) {
@@ -573,28 +565,39 @@ func TestWeightedCodes(t *testing.T) {
 		square += x * x / 400
 	}
 	for k, v := range m.weights {
-		if want := w[k] / math.Sqrt(square); !approx(v, want, 1e-3) {
-			t.Errorf("label %d: weight %g, want %g", m.labels[k], v, want)
-		}
+		want := w[k] / math.Sqrt(square)
+		failIf(t, !approx(v, want, 1e-3), "label %d: weight %g, want %g", m.labels[k], v, want)
 	}
-	if lightest, heaviest := slices.Min(m.weights), slices.Max(m.weights); heaviest < 1.1*lightest {
-		t.Errorf("weights from %g to %g", lightest, heaviest)
-	}
+	lightest, heaviest := slices.Min(m.weights), slices.Max(m.weights)
+	failIf(t, heaviest < 1.1*lightest, "weights from %g to %g", lightest, heaviest)
 }
 
-func TestAimNames(t *testing.T) {
+func TestNames(t *testing.T) {
 	for _, a := range []Aim{AimAuto, AimLabels, AimCodes, AimWeighted} {
-		b, err := json.Marshal(a)
+		b := need(json.Marshal(a))(t)
 		var back Aim
-		failIf(t, err != nil || json.Unmarshal(b, &back) != nil || back != a, "%v: %s, %v", a, b, err)
-		if got, err := ParseAim(a.String()); (err != nil) != (a == AimWeighted) || err == nil && got != a {
-			t.Errorf("%v: %v, %v", a, got, err)
-		}
+		failIf(t, json.Unmarshal(b, &back) != nil || back != a, "%v: %s, %v", a, b, back)
 	}
-	for _, s := range []string{"", "weighted", "paper"} {
-		if _, err := ParseAim(s); !errors.Is(err, ErrOption) ||
-			!strings.Contains(err.Error(), "auto, labels or codes") {
-			t.Errorf("%q: %v", s, err)
-		}
+	_, err := ParseAim("weighted")
+	errorIs(t, err, ErrOption, "auto, labels or codes")
+	readsNames(t, ParseAim, AimAuto, AimLabels, AimCodes)
+	readsNames(t, ParseMethod, MethodAuto, MethodLabels, MethodJoint, MethodPaper)
+	readsNames(t, ParseMapKind, MapRBF, MapLinear, MapRBFLinear)
+	readsNames(t, ParseFeatureKind, FeaturesRaw, FeaturesZScore, FeaturesHellinger, FeaturesLog, FeaturesL2,
+		FeaturesHellingerL2)
+}
+
+// readsNames checks that a function reads the names of values, and refuses others.
+func readsNames[T interface {
+	comparable
+	String() string
+}](t *testing.T, parse func(string) (T, error), values ...T) {
+	t.Helper()
+	for _, v := range values {
+		got, err := parse(v.String())
+		failIf(t, err != nil || got != v, "%v: %v, %v", v, got, err)
+	}
+	for _, other := range []string{"", "cosine", "paper?"} {
+		errorIs(t, errOf(parse(other)), ErrOption)
 	}
 }

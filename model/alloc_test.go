@@ -18,7 +18,6 @@ func bounded(t *testing.T, input int, f func()) {
 	t.Helper()
 	before := allocated()
 	f()
-	if n := allocated() - before; n > uint64(64<<20+64*input) {
-		t.Errorf("%d bytes allocated for %d bytes of input", n, input)
-	}
+	n := allocated() - before
+	failIf(t, n > uint64(64<<20+64*input), "%d bytes allocated for %d bytes of input", n, input)
 }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -83,16 +82,14 @@ func testGrow(t *testing.T, opt Options, most, least int) {
 			next.LabelCode(after, []uint32{label})
 			for _, l := range m.labels {
 				m.LabelCode(before, []uint32{l})
-				if d := codec.Distance(before, after); d < least {
-					t.Errorf("the first new label is %d bits from label %d", d, l)
-				}
+				d := codec.Distance(before, after)
+				failIf(t, d < least, "the first new label is %d bits from label %d", d, l)
 			}
 		}
 		m, s = next, grown
 	}
-	if _, _, err := m.Grow(s, 7); !errors.Is(err, ErrNoDirection) {
-		t.Errorf("%d labels in 16 bits: %v", most+1, err)
-	}
+	_, _, err := m.Grow(s, 7)
+	failIf(t, !like(err, ErrNoDirection), "%d labels in 16 bits: %v", most+1, err)
 }
 
 // Queries find what the items of a new label teach.
@@ -161,9 +158,8 @@ func TestOnlineGrow(t *testing.T) {
 	failIf(t, late.Statistics() != s || s.fingerprint != b.fingerprint,
 		"the statistics are not those that were given")
 	errorIs(t, late.Grow(50), ErrOption)
-	if m, err := late.Revision(); err != nil || m.Fingerprint() != b.Fingerprint() {
-		t.Errorf("refused, and yet another model: %v", err)
-	}
+	m, err := late.Revision()
+	failIf(t, err != nil || m.Fingerprint() != b.Fingerprint(), "refused, and yet another model: %v", err)
 }
 
 // The residual of items is that of the definition; of items that have taught, each counts as by a model that

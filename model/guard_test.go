@@ -58,19 +58,17 @@ func TestGuard(t *testing.T) {
 			// modality 0 has more dimensions with the same noise
 			failIf(t, v.Lead != g.Lead() || c.hold > 0 && v.Lead != 0, "modality %d teaches", v.Lead)
 			for mod := range 2 {
-				if d := v.After[mod] - v.Before[mod]; c.adopt && d <= 0 || c.what == "harms" && d >= 0 ||
-					v.Before[mod] > 1 {
-					t.Errorf("modality %d: from %g to %g", mod, v.Before[mod], v.After[mod])
-				}
+				d := v.After[mod] - v.Before[mod]
+				failIf(t, c.adopt && d <= 0 || c.what == "harms" && d >= 0 || v.Before[mod] > 1,
+					"modality %d: from %g to %g", mod, v.Before[mod], v.After[mod])
 			}
 			if again, err := g.Verdict(); err != nil || fmt.Sprint(again) != fmt.Sprint(v) {
 				t.Errorf("another verdict the second time: %+v, %v", again, err)
 			}
 			m := need(o.Revision())(t)
 			sameProjections(t, "the Online", m, before, 1e-12)
-			if n := o.Statistics().Items(0); n != 300 {
-				t.Errorf("the Online has %d items", n)
-			}
+			n := o.Statistics().Items(0)
+			failIf(t, n != 300, "the Online has %d items", n)
 		})
 	}
 }
@@ -91,7 +89,7 @@ func TestGuardForgets(t *testing.T) {
 	failIf(t, v.Adopt || v.Gain != 0 || v.StdErr != 0 || v.Held != 250, "of nothing: %+v", v)
 	held[3].Vectors = []Vector{Dense([]float32{1}), {}, {}}
 	lessons[3] = Lesson{}
-	errorAs[*DimensionError](t, errOf(o.Guard(t.Context(), held, lessons)))
+	errorIs(t, errOf(o.Guard(t.Context(), held, lessons)), new(*DimensionError))
 }
 
 // Held items that no query can find, or without labels, are no reason to adopt
@@ -113,9 +111,8 @@ func TestGuardOfOddItems(t *testing.T) {
 	}
 	g := need(o.Guard(t.Context(), items, make([]Lesson, len(items))))(t)
 	failIf(t, g.Lead() != 0, "modality %d teaches, which no item has", g.Lead())
-	if v, err := g.Verdict(); err != nil || v.Adopt || v.Held != 0 || v.Reason == "" {
-		t.Errorf("%+v, %v", v, err)
-	}
+	v, err := g.Verdict()
+	failIf(t, err != nil || v.Adopt || v.Held != 0 || v.Reason == "", "%+v, %v", v, err)
 }
 
 // A single modality is searched by itself.

@@ -105,17 +105,14 @@ func TestMapsOfExtremeVectors(t *testing.T) {
 		}
 	}
 	far := make([]float32, e.Model().Features(0))
-	if err := e.MapVector(far, 0, Dense([]float32{1e30, 0, 0, 0})); err != nil || slices.Max(far) != 0 {
-		t.Fatalf("a vector far from all: %v, %v", far, err)
-	}
+	err := e.MapVector(far, 0, Dense([]float32{1e30, 0, 0, 0}))
+	stopIf(t, err != nil || slices.Max(far) != 0, "a vector far from all: %v, %v", far, err)
 	linear := make([]float32, 5)
-	if err := e.MapVector(linear, 1, Dense(data.Vectors[1][7])); err != nil || linear[4] != 1 {
-		t.Fatalf("%v, %v", linear, err)
-	}
+	err = e.MapVector(linear, 1, Dense(data.Vectors[1][7]))
+	stopIf(t, err != nil || linear[4] != 1, "%v, %v", linear, err)
 	for j, v := range data.Vectors[1][7] {
-		if want := float32(float64(v) - momentsOf(data.Vectors[1]).Mean[j]); linear[j] != want {
-			t.Errorf("linear feature %d is %g, want %g", j, linear[j], want)
-		}
+		want := float32(float64(v) - momentsOf(data.Vectors[1]).Mean[j])
+		failIf(t, linear[j] != want, "linear feature %d is %g, want %g", j, linear[j], want)
 	}
 }
 
@@ -124,20 +121,16 @@ func TestProjectRefuses(t *testing.T) {
 	e := result.Model.NewEncoder()
 	z := make([]float64, 64)
 	var dim *DimensionError
-	if err := e.Project(z, 1, make([]float32, 8)); !errors.As(err, &dim) ||
-		*dim != (DimensionError{"text", 8, 5}) {
-		t.Errorf("wrong length: %v", err)
-	}
+	err := e.Project(z, 1, make([]float32, 8))
+	failIf(t, !errors.As(err, &dim) || *dim != (DimensionError{"text", 8, 5}), "wrong length: %v", err)
 	nan := float32(math.NaN())
 	for _, v := range []float32{nan, float32(math.Inf(1)), float32(math.Inf(-1))} {
-		if err := e.Project(z, 1, []float32{0, 0, 0, v, 0}); !errors.Is(err, ErrNotFinite) {
-			t.Errorf("%v: %v", v, err)
-		}
+		err := e.Project(z, 1, []float32{0, 0, 0, v, 0})
+		failIf(t, !like(err, ErrNotFinite), "%v: %v", v, err)
 	}
 	for _, m := range []int{-1, 2} {
-		if err := e.Project(z, m, make([]float32, 8)); !errors.Is(err, ErrMismatch) {
-			t.Errorf("modality %d: %v", m, err)
-		}
+		err := e.Project(z, m, make([]float32, 8))
+		failIf(t, !like(err, ErrMismatch), "modality %d: %v", m, err)
 	}
 	errorIs(t, e.Project(z[1:], 0, make([]float32, 8)), ErrMismatch)
 	errorIs(t, e.MapVector(make([]float32, 3), 0, Dense(make([]float32, 8))), ErrMismatch)
@@ -158,9 +151,8 @@ func TestProjectIsBitwiseReproducible(t *testing.T) {
 			offset := rng.IntN(4)
 			x := append(make([]float32, offset), data.Vectors[m][i]...)[offset:]
 			must(t, e.Project(z, m, x))
-			if old, ok := first[[2]int{m, i}]; ok && !slices.Equal(old, z) {
-				t.Fatalf("item %d, modality %d: %v, then %v", i, m, old, z)
-			}
+			old, ok := first[[2]int{m, i}]
+			stopIf(t, ok && !slices.Equal(old, z), "item %d, modality %d: %v, then %v", i, m, old, z)
 			first[[2]int{m, i}] = z
 		}
 	}
@@ -190,10 +182,9 @@ func TestProjectVectorsIsProject(t *testing.T) {
 	}
 	z := slices.Repeat([]float64{7}, 2*q)
 	bad := [][]float32{data.Vectors[0][0], slices.Repeat([]float32{float32(math.NaN())}, 37)}
-	if err := together.ProjectVectors(z, 0, denseAll(bad)); !errors.Is(err, ErrNotFinite) ||
-		slices.Max(z) != 7 || slices.Min(z) != 7 {
-		t.Errorf("NaN in the second vector: %v", err)
-	}
+	err := together.ProjectVectors(z, 0, denseAll(bad))
+	failIf(t, !errors.Is(err, ErrNotFinite) || slices.Max(z) != 7 || slices.Min(z) != 7,
+		"NaN in the second vector: %v", err)
 	errorIs(t, together.ProjectVectors(z, 0, denseAll(bad[:1])), ErrMismatch)
 }
 
@@ -213,9 +204,8 @@ func TestLinearMapIsFinite(t *testing.T) {
 	f := linearMap([]float64{-3e38, 3e38})
 	phi := make([]float32, 3)
 	f.apply(phi, []Vector{Dense([]float32{3e38, -3e38})}, new(MapScratch))
-	if want := []float32{math.MaxFloat32, -math.MaxFloat32, 1}; !slices.Equal(phi, want) {
-		t.Errorf("%v, want %v", phi, want)
-	}
+	want := []float32{math.MaxFloat32, -math.MaxFloat32, 1}
+	failIf(t, !slices.Equal(phi, want), "%v, want %v", phi, want)
 }
 
 func TestProjectAllocatesNothing(t *testing.T) {

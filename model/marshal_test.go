@@ -67,9 +67,8 @@ func TestMarshalRoundTrip(t *testing.T) {
 		b, sb := marshal(t, r)
 		m := need(Unmarshal(b))(t)
 		s := need(UnmarshalStatistics(sb))(t)
-		if d := cmp.Diff(m.fusion, r.Model.fusion); d != "" {
-			t.Errorf("%v: another fusion came back:\n%s", method, d)
-		}
+		d := cmp.Diff(m.fusion, r.Model.fusion)
+		failIf(t, d != "", "%v: another fusion came back:\n%s", method, d)
 		for _, c := range [][2]any{
 			{m.Bits(), r.Model.Bits()}, {m.Method(), method}, {m.Seed(), uint64(1 << 60)}, {m.Gamma(1), .5},
 			{m.Map(2), r.Model.Map(2)},
@@ -95,9 +94,8 @@ func TestMarshalRoundTrip(t *testing.T) {
 		again, sagain := marshal(t, &Result{Model: m, Statistics: s})
 		failIf(t, !bytes.Equal(again, b) || !bytes.Equal(sagain, sb), "other bytes the second time")
 		refit, _ := need2(m.Refit(s, nil))(t)
-		if rb, _ := refit.MarshalBinary(); !bytes.Equal(rb, b) {
-			t.Error("the statistics do not give the model's projections")
-		}
+		rb, _ := refit.MarshalBinary()
+		failIf(t, !bytes.Equal(rb, b), "the statistics do not give the model's projections")
 	}
 }
 
@@ -130,14 +128,11 @@ func TestFrame(t *testing.T) {
 	for _, c := range frames {
 		stopIf(t, string(c.b[:8]) != c.magic+"\x06\x00\x00\x00", "%q", c.b[:8])
 		end := len(c.b) - 4
-		if sum := crc32.Checksum(c.b[:end], crc32.MakeTable(crc32.Castagnoli)); binary.LittleEndian.Uint32(
-			c.b[end:]) != sum {
-			t.Fatal("the checksum is not where it is said to be")
-		}
+		sum := crc32.Checksum(c.b[:end], crc32.MakeTable(crc32.Castagnoli))
+		stopIf(t, binary.LittleEndian.Uint32(c.b[end:]) != sum, "the checksum is not where it is said to be")
 		for i := range c.b {
-			if err := c.read(c.b[:i]); !errors.Is(err, codec.ErrCorrupt) {
-				t.Fatalf("the first %d bytes: %v", i, err)
-			}
+			err := c.read(c.b[:i])
+			stopIf(t, !like(err, codec.ErrCorrupt), "the first %d bytes: %v", i, err)
 			bad := slices.Clone(c.b)
 			bad[i] ^= 4
 			var format *codec.FormatError
@@ -169,9 +164,8 @@ func TestBadFusions(t *testing.T) {
 		bad.fusion = rank.Fusion{Weights: m.Weights(), Mean: slices.Clone(m.fusion.Mean)}
 		spoil(&bad)
 		b := need(bad.MarshalBinary())(t)
-		if _, err := Unmarshal(b); !errors.Is(err, codec.ErrCorrupt) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := Unmarshal(b)
+		failIf(t, !errors.Is(err, codec.ErrCorrupt), "%s: %v", name, err)
 	}
 }
 
@@ -209,9 +203,8 @@ func TestBadAims(t *testing.T) {
 		badM.weights, badW.weights = slices.Clone(m.weights), slices.Clone(weighted.Model.weights)
 		badS, badWS := s.Clone(), weighted.Statistics.Clone()
 		spoil(&badM, &badW, badS, badWS)
-		if err := errors.Join(good(badS, &badM), good(badWS, &badW)); !errors.Is(err, codec.ErrCorrupt) {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := errors.Join(good(badS, &badM), good(badWS, &badW))
+		failIf(t, !like(err, codec.ErrCorrupt), "%s: %v", name, err)
 	}
 	// The aim of statistics is one byte.
 	const at = 8 + 8 + 4 + 4 + 4
@@ -222,9 +215,8 @@ func TestBadAims(t *testing.T) {
 		}
 		b := need(of.MarshalBinary())(t)
 		b[at] = aim
-		if _, err := UnmarshalStatistics(reseal(b)); !errors.Is(err, codec.ErrCorrupt) {
-			t.Errorf("aim %d of statistics of %d labels: %v", aim, of.labels, err)
-		}
+		_, err := UnmarshalStatistics(reseal(b))
+		failIf(t, !like(err, codec.ErrCorrupt), "aim %d of statistics of %d labels: %v", aim, of.labels, err)
 	}
 }
 
@@ -324,9 +316,8 @@ func FuzzModel(f *testing.F) {
 			must(t, e.Project(z[i], i, make([]float32, mod.Dim)))
 			must(t, e.ProjectVectors(z[i], i, []Vector{Sparse([]uint32{uint32(mod.Dim - 1)}, []float32{2})}))
 		}
-		if only := m.Fuse(make([]float64, m.Bits()), z); only >= len(z) || len(m.Weights()) != len(z) {
-			t.Fatalf("modality %d, weights %v", only, m.Weights())
-		}
+		only := m.Fuse(make([]float64, m.Bits()), z)
+		stopIf(t, only >= len(z) || len(m.Weights()) != len(z), "modality %d, weights %v", only, m.Weights())
 		if m.LabelFree() {
 			stopIf(t, len(m.Labels()) > 0 || m.Knows([]uint32{0}), "it knows labels")
 			return
@@ -335,9 +326,8 @@ func FuzzModel(f *testing.F) {
 			!m.LabelAim(make([]float64, m.Bits()), m.Labels()), "its own labels are unknown")
 		stopIf(t, m.Aim() == AimAuto || len(m.weights) != len(m.Labels()) && m.Aim() != AimCodes,
 			"aim %v, weights %v", m.Aim(), m.weights)
-		if s := NewStatistics(m); m.CheckStatistics(s) != nil {
-			t.Fatal("statistics of its own are those of another model")
-		}
+		s := NewStatistics(m)
+		stopIf(t, m.CheckStatistics(s) != nil, "statistics of its own are those of another model")
 	})
 }
 
@@ -367,9 +357,8 @@ func FuzzStatistics(f *testing.F) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
 		for i := range s.parts {
-			if _, _, err := s.solve(i, 1); err != nil && !errors.As(err, new(*SingularError)) {
-				t.Fatal(err)
-			}
+			_, _, err := s.solve(i, 1)
+			stopIf(t, err != nil && !errors.As(err, new(*SingularError)), "%v", err)
 		}
 	})
 }

@@ -256,15 +256,13 @@ func TestOnlineRefuses(t *testing.T) {
 	items := examples(rest.Slice(0, 5), never)
 	items[3].Vectors = []Vector{{}, Dense([]float32{1, 2}), {}}
 	var dimension *DimensionError
-	if _, err := o.Learn(t.Context(), items, TeacherLabels, 0); !errors.As(err, &dimension) {
-		t.Errorf("a vector too short: %v", err)
-	}
+	_, err := o.Learn(t.Context(), items, TeacherLabels, 0)
+	failIf(t, !errors.As(err, &dimension), "a vector too short: %v", err)
 	items[3].Vectors = nil
 	errorIs(t, errOf(o.Learn(t.Context(), items, TeacherLabels, 0)), ErrMismatch)
 	for _, lead := range []int{-1, 3} {
-		if _, err := o.Learn(t.Context(), items[:3], TeacherModality, lead); !errors.Is(err, ErrOption) {
-			t.Errorf("modality %d teaches: %v", lead, err)
-		}
+		_, err := o.Learn(t.Context(), items[:3], TeacherModality, lead)
+		failIf(t, !like(err, ErrOption), "modality %d teaches: %v", lead, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -54,10 +54,9 @@ func TestRevisionRoundTrip(t *testing.T) {
 		elsewhere := need(Unmarshal(stored))(t)
 		for _, base := range []*Model{base, elsewhere} {
 			got := need(base.UnmarshalRevision(b))(t)
-			if whole, _ := got.MarshalBinary(); !bytes.Equal(whole, want) ||
-				got.Fingerprint() != revision.Fingerprint() {
-				t.Error("another model came back")
-			}
+			whole, _ := got.MarshalBinary()
+			failIf(t, !bytes.Equal(whole, want) || got.Fingerprint() != revision.Fingerprint(),
+				"another model came back")
 			failIf(t, !slices.Equal(got.weights, revision.weights) || aim == AimLabels &&
 				slices.Equal(got.weights, base.weights), "weights %v came back as %v", revision.weights,
 				got.weights)
@@ -99,9 +98,8 @@ func TestRevisionOfAnother(t *testing.T) {
 	} {
 		other := *revision
 		change(&other)
-		if _, err := other.MarshalRevision(base); !errors.Is(err, ErrMismatch) {
-			t.Errorf("%s: %v", what, err)
-		}
+		_, err := other.MarshalRevision(base)
+		failIf(t, !errors.Is(err, ErrMismatch), "%s: %v", what, err)
 	}
 	codes, other := revisedAt(t, false, AimCodes)
 	errorIs(t, errOf(base.UnmarshalRevision(marshalRevision(t, other, codes))), ErrMismatch)

@@ -148,10 +148,9 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 				}
 				t.Logf("%v, %v, layout %d: %.1f ulp from dense features, %.1f from the definition", kind, mk,
 					layout, apart, wrong)
-				if apart > 64 || wrong > 8 {
-					t.Errorf("%v, %v, layout %d: features are %g ulp from those of dense vectors, %g from the definition",
-						kind, mk, layout, apart, wrong)
-				}
+				failIf(t, apart > 64 || wrong > 8,
+					"%v, %v, layout %d: features are %g ulp from those of dense vectors, %g from the definition",
+					kind, mk, layout, apart, wrong)
 			}
 		}
 	}

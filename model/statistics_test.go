@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -159,9 +158,8 @@ func TestSame(t *testing.T) {
 			"other labels": shard(t, m, &reversed), "fewer items": shard(t, m, rest.Slice(0, 99)),
 			"another teacher": taught, "another model": stranger.stats,
 		} {
-			if err := s.Same(different, 1e-9); !errors.Is(err, ErrMismatch) {
-				t.Errorf("%v: %s: %v", aim, what, err)
-			}
+			err := s.Same(different, 1e-9)
+			failIf(t, !like(err, ErrMismatch), "%v: %s: %v", aim, what, err)
 		}
 	}
 }
@@ -177,10 +175,9 @@ func TestSubtract(t *testing.T) {
 	code := teaching{y: make([]float32, s.labels), h: h}
 	labels := teaching{y: labelVector(o.model, []uint32{2}), h: make([]float32, s.bits)}
 	addRow(s, 0, phi, nil, h)
-	if p := s.parts[0]; p.unlabelled != 1 || p.n != before.parts[0].n+1 ||
-		!slices.Equal(p.b, before.parts[0].b) || p.taught[k] != -.25 {
-		t.Errorf("%d items without labels of %d", p.unlabelled, p.n)
-	}
+	p := s.parts[0]
+	failIf(t, p.unlabelled != 1 || p.n != before.parts[0].n+1 || !slices.Equal(p.b, before.parts[0].b) ||
+		p.taught[k] != -.25, "%d items without labels of %d", p.unlabelled, p.n)
 	must(t, s.subtract(0, dense.Of(1, k, phi), code, 1))
 	sameStatistics(t, "subtracted", s, before)
 	errorIs(t, s.subtract(0, dense.Of(1, k, phi), code, 1), ErrMismatch)
@@ -200,35 +197,22 @@ func TestRefit(t *testing.T) {
 	a, _ := marshal(t, &Result{Model: m, Statistics: r.Statistics})
 	b, _ := marshal(t, direct)
 	failIf(t, string(a) != string(b), "a refit differs from training with that gamma")
-	if after, _ := marshal(t, r); string(after) != string(before) {
-		t.Error("the refit changed the model")
-	}
-	var modality *ModalityError
-	if _, _, err := m.Refit(r.Statistics, map[string]float64{"sound": 1}); !errors.As(err, &modality) {
-		t.Error(err)
-	}
+	after, _ := marshal(t, r)
+	failIf(t, string(after) != string(before), "the refit changed the model")
+	errorIs(t, third(m.Refit(r.Statistics, map[string]float64{"sound": 1})), new(*ModalityError))
 	errorIs(t, third(m.Refit(r.Statistics, map[string]float64{"text": math.NaN()})), ErrOption)
 }
 
 func TestStatisticsRefuse(t *testing.T) {
 	data := synth.Pairs(synth.Config{})
-	train := func(seed uint64) *Result {
-		r := trained(t, data, Options{Seed: seed})
-		return r
-	}
-	a, b := train(1), train(2)
+	a, b := trained(t, data, Options{Seed: 1}), trained(t, data, Options{Seed: 2})
 	errorIs(t, a.Statistics.Merge(b.Statistics), ErrMismatch)
 	errorIs(t, third(a.Model.Refit(b.Statistics, nil)), ErrMismatch)
 	s := a.Statistics
 	errorIs(t, third(s.solve(0, -1)), ErrOption)
-	var singular *SingularError
-	if _, _, err := NewStatistics(a.Model).solve(0, 0); !errors.As(err, &singular) {
-		t.Error(err)
-	}
-	if _, _, err := a.Model.Refit(NewStatistics(a.Model), map[string]float64{"image": 0}); !errors.As(err,
-		&singular) {
-		t.Error(err)
-	}
+	errorIs(t, third(NewStatistics(a.Model).solve(0, 0)), new(*SingularError))
+	errorIs(t, third(a.Model.Refit(NewStatistics(a.Model), map[string]float64{"image": 0})),
+		new(*SingularError))
 	c := s.Clone()
 	if err := c.Merge(s); err != nil || c.Items(0) != 2*s.Items(0) {
 		t.Errorf("a clone merged with its original: %v, %d items", err, c.Items(0))
@@ -251,8 +235,7 @@ func TestTraceIsTheSumOfSquaredLengths(t *testing.T) {
 				want += float64(v) * float64(v)
 			}
 		}
-		if got := r.Statistics.Trace(mod); want == 0 || !approx(got, want, 1e-9*want) {
-			t.Errorf("modality %d: %g, not %g", mod, got, want)
-		}
+		got := r.Statistics.Trace(mod)
+		failIf(t, want == 0 || !approx(got, want, 1e-9*want), "modality %d: %g, not %g", mod, got, want)
 	}
 }

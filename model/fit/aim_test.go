@@ -194,9 +194,7 @@ func TestAimOptions(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v, want it to say %q", err, c.says)
-		}
+		failIf(t, !like(err, model.ErrOption, c.says), "%v, want it to say %q", err, c.says)
 	}
 	many := synthetic(synth.ManyLabels{Items: 60, Labels: 20, Dims: []int{4, 3}}.Make())
 	errorIs(t, errOf(Train(t.Context(), ms, many, Options{Bits: 16, LabelEmbedding: true,

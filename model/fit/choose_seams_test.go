@@ -103,9 +103,8 @@ func TestNothingIsRelevantToOthers(t *testing.T) {
 		data.Labels[i] = []uint32{uint32(i)}
 	}
 	r := trained(t, data, Options{Bits: 128, Anchors: 20})
-	if f := r.Report.Fusion; f.Unfit != "" || len(f.Directions) > 0 {
-		t.Errorf("%+v", f)
-	}
+	f := r.Report.Fusion
+	failIf(t, f.Unfit != "" || len(f.Directions) > 0, "%+v", f)
 }
 
 // TestOneQueryIsNoDirection: if only one item has a modality, there is no figure for queries by it.
@@ -134,9 +133,8 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 	}
 	opt := Options{Bits: 64, Anchors: 20, Map: map[string]model.MapKind{"image": model.MapLinear}}
 	r := trained(t, data, opt)
-	if c := r.Report.Choices["image"]; c.Unfit == "" || r.Report.Fusion.Unfit != "" {
-		t.Fatalf("%+v, %+v", c, r.Report.Fusion)
-	}
+	c := r.Report.Choices["image"]
+	stopIf(t, c.Unfit == "" || r.Report.Fusion.Unfit != "", "%+v, %+v", c, r.Report.Fusion)
 	undecided := openSettings(opt, modalities)
 	opt = need(opt.withDefaults(modalities))(t)
 	cs, _ := choosersOf(t, opt, undecided, modalities, synthetic(data))

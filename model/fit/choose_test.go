@@ -72,9 +72,8 @@ func TestJudgeIsEvaluate(t *testing.T) {
 		queries.Append(asked)
 		want := need(eval.Evaluate(t.Context(), db, labels, queries, [][]uint32{data.Labels[item(own)]},
 			10))(t)
-		if got := c.judge.precision(0, query, asked, start.codes); !approx(got, want.MAPTie, 1e-12) {
-			t.Fatalf("row %d: %g, want %g", own, got, want.MAPTie)
-		}
+		got := c.judge.precision(0, query, asked, start.codes)
+		stopIf(t, !approx(got, want.MAPTie, 1e-12), "row %d: %g, want %g", own, got, want.MAPTie)
 	}
 }
 
@@ -241,21 +240,18 @@ func TestLargeMapsAreNotTried(t *testing.T) {
 		return x
 	})
 	c := chooserOf(t, modalitiesOf([]int{d}), src, Options{Bits: 8})
-	if maps := c.otherMaps(); len(maps) != 0 {
-		t.Errorf("%v", maps)
-	}
+	maps := c.otherMaps()
+	failIf(t, len(maps) != 0, "%v", maps)
 	c = chooserOf(t, modalitiesOf([]int{d}), src,
 		Options{Bits: 8, Map: map[string]model.MapKind{"image": model.MapLinear}})
-	if why := c.unfit(); !strings.Contains(why, fmt.Sprint(d+1, " features")) {
-		t.Errorf("%q", why)
-	}
+	why := c.unfit()
+	failIf(t, !strings.Contains(why, fmt.Sprint(d+1, " features")), "%q", why)
 }
 
 func TestDefaultAnchors(t *testing.T) {
 	for n, want := range map[int]int{1: 1, 799: 799, 2000: 2000, 2001: 2000, 4000: 2000, 4001: 1200,
 		1 << 30: 1200} {
-		if got := DefaultAnchorsOf(n); got != want {
-			t.Errorf("%d items: %d anchors, want %d", n, got, want)
-		}
+		got := DefaultAnchorsOf(n)
+		failIf(t, got != want, "%d items: %d anchors, want %d", n, got, want)
 	}
 }

@@ -59,9 +59,8 @@ func TestSamplesAreCoordinated(t *testing.T) {
 				"item %d has modality %d: %v, but the sample does not agree", item, m, has(item, m))
 		}
 	}
-	if first := ofAll(samples, 10); !slices.Equal(first, all[:10]) {
-		t.Errorf("the first ten are %v of %v", first, all)
-	}
+	first := ofAll(samples, 10)
+	failIf(t, !slices.Equal(first, all[:10]), "the first ten are %v of %v", first, all)
 	// Every item is equally likely, so each half of the items gets about half of the
 	// sample.
 	low := 0

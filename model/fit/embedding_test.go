@@ -115,9 +115,7 @@ func TestLabelEmbeddingRefuses(t *testing.T) {
 	for _, method := range []model.Method{model.MethodJoint, model.MethodPaper} {
 		_, err := Train(t.Context(), ms, synthetic(data),
 			Options{Bits: 16, Method: method, LabelEmbedding: true})
-		if !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "use the method labels") {
-			t.Errorf("%v: %v", method, err)
-		}
+		failIf(t, !like(err, model.ErrOption, "use the method labels"), "%v: %v", method, err)
 	}
 	_, err := Train(t.Context(), ms, synthetic(data), Options{Bits: 16})
 	var bits *BitsError

@@ -3,7 +3,6 @@ package fit
 import (
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/model"
@@ -61,9 +60,7 @@ func TestFeaturesNeedPositiveNumbers(t *testing.T) {
 		model.FeaturesHellingerL2} {
 		_, err := Train(t.Context(), modalitiesOf([]int{5}), src,
 			Options{Features: map[string]model.FeatureKind{"image": kind}})
-		if !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "-0.5") {
-			t.Errorf("%v of -0.5: %v", kind, err)
-		}
+		failIf(t, !like(err, model.ErrOption, "-0.5"), "%v of -0.5: %v", kind, err)
 	}
 	r := need(Train(t.Context(), modalitiesOf([]int{5}), src, Options{}))(t)
 	for _, tried := range r.Report.Choices["image"].Tried {

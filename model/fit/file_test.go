@@ -46,12 +46,10 @@ func TestFileGivesLabelsOtherIDs(t *testing.T) {
 				MemoryBytes: 9}))(t)
 			b := need(f.MarshalBinary())(t)
 			back := need(UnmarshalFile(b))(t)
-			if again, _ := back.MarshalBinary(); !bytes.Equal(b, again) {
-				t.Error("the bytes differ")
-			}
-			if r := back.Report(); r.Bits != 16 || r.Seconds != nil || r.MemoryBytes != 0 {
-				t.Errorf("%+v", r)
-			}
+			again, _ := back.MarshalBinary()
+			failIf(t, !bytes.Equal(b, again), "the bytes differ")
+			r := back.Report()
+			failIf(t, r.Bits != 16 || r.Seconds != nil || r.MemoryBytes != 0, "%+v", r)
 			labels := m.Labels()
 			ids := make([]uint32, len(labels)) // the order is turned round
 			for i := range ids {
@@ -131,16 +129,14 @@ func TestFileRefuses(t *testing.T) {
 	}
 	b := need(f.MarshalBinary())(t)
 	for cut := range 200 {
-		if _, err := UnmarshalFile(b[:len(b)*cut/200]); !errors.Is(err, codec.ErrCorrupt) {
-			t.Errorf("%d of %d bytes: %v", len(b)*cut/200, len(b), err)
-		}
+		_, err := UnmarshalFile(b[:len(b)*cut/200])
+		failIf(t, !like(err, codec.ErrCorrupt), "%d of %d bytes: %v", len(b)*cut/200, len(b), err)
 	}
 	newer := bytes.Clone(b)
 	newer[4]++
 	var format *codec.FormatError
-	if _, err := UnmarshalFile(newer); !errors.As(err, &format) || format.Found != wire.Version+1 {
-		t.Error(err)
-	}
+	_, err := UnmarshalFile(newer)
+	failIf(t, !errors.As(err, &format) || format.Found != wire.Version+1, "%v", err)
 	if _, err := UnmarshalFile(append(wire.NewWriter(fileMagic).B, b[8:]...)); err != nil {
 		t.Error(err)
 	}

@@ -166,9 +166,8 @@ func TestNoiseIsNotFused(t *testing.T) {
 	}
 	failIf(t, len(f.Directions) != 2 || f.Directions["image->text"] == 0 || f.Directions["text->image"] == 0,
 		"it serves %v", f.Directions)
-	if mean := r.Model.Parts().Mean; slices.Min(mean) == 0 && slices.Max(mean) == 0 {
-		t.Error("no mean aim is subtracted")
-	}
+	mean := r.Model.Parts().Mean
+	failIf(t, slices.Min(mean) == 0 && slices.Max(mean) == 0, "no mean aim is subtracted")
 }
 
 func TestFusionIsNotMeasured(t *testing.T) {
@@ -201,10 +200,9 @@ func TestFusionIsNotMeasured(t *testing.T) {
 		f := r.Report.Fusion
 		failIf(t, !strings.Contains(f.Unfit, c.says) || f.Unfit == "" != (c.says == "") ||
 			len(f.Directions) > 0, "%+v, want it to say %q", f, c.says)
-		if w := r.Model.Weights(); slices.Min(w) != 1 || slices.Max(w) != 1 ||
-			floats.Norm(r.Model.Parts().Mean, 1) != 0 {
-			t.Errorf("%s: weights %v", c.says, w)
-		}
+		w := r.Model.Weights()
+		failIf(t, slices.Min(w) != 1 || slices.Max(w) != 1 || floats.Norm(r.Model.Parts().Mean, 1) != 0,
+			"%s: weights %v", c.says, w)
 	}
 }
 
@@ -217,7 +215,6 @@ func TestConstantModality(t *testing.T) {
 		}
 	}
 	r := trained(t, d, Options{Bits: 32})
-	if f := r.Report.Fusion; f.Unfit != "" || f.Weights["image"] > .01 || f.Weights["text"] != 1 {
-		t.Errorf("%+v", f)
-	}
+	f := r.Report.Fusion
+	failIf(t, f.Unfit != "" || f.Weights["image"] > .01 || f.Weights["text"] != 1, "%+v", f)
 }

@@ -12,9 +12,8 @@ import (
 
 func TestFusionTexts(t *testing.T) {
 	for _, s := range []string{"auto", "sum", "image"} {
-		if f, err := ParseFusion(s); err != nil || f.String() != s {
-			t.Errorf("%q: %v, %v", s, f, err)
-		}
+		f, err := ParseFusion(s)
+		failIf(t, err != nil || f.String() != s, "%q: %v, %v", s, f, err)
 	}
 	errorIs(t, errOf(ParseFusion("")), model.ErrOption)
 }
@@ -41,18 +40,14 @@ func TestGivenFusions(t *testing.T) {
 		f := need(ParseFusion(c.fusion))(t)
 		r := need(Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 8, Fusion: f}))(t)
 		want, reported := c.weights, r.Report.Fusion
-		if got := r.Model.Weights(); !slices.Equal(got, want) || floats.Norm(r.Model.Parts().Mean, 1) != 0 ||
+		got := r.Model.Weights()
+		failIf(t, !slices.Equal(got, want) || floats.Norm(r.Model.Parts().Mean, 1) != 0 ||
 			reported.Weights["image"] != want[0] || reported.Weights["text"] != want[1] ||
-			len(reported.Directions) > 0 {
-			t.Errorf("%v: weights %v, want %v; reported %+v", f, got, want, reported)
-		}
+			len(reported.Directions) > 0, "%v: weights %v, want %v; reported %+v", f, got, want, reported)
 	}
 	var modality *model.ModalityError
-	if _, err := Train(t.Context(), modalitiesOf(dims), src,
-		Options{Fusion: Fusion{FusionModality, "sound"}}); !errors.As(err, &modality) ||
-		modality.Modality != "sound" {
-		t.Errorf("an unknown modality: %v", err)
-	}
+	_, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{FusionModality, "sound"}})
+	failIf(t, !errors.As(err, &modality) || modality.Modality != "sound", "an unknown modality: %v", err)
 	errorIs(t, errOf(Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{Rule: 9}})),
 		model.ErrOption)
 }

@@ -201,9 +201,8 @@ func TestGoldenLabels(t *testing.T) {
 				must(t, e.MapVector(phi, i, model.Dense(m.vectors[i][row])))
 				// The exponent is a difference of float32 sums. Over the whole set, the
 				// root mean square error of phi is 3e-8.
-				if d := maxDifference(widened(phi), want.row(row)); d > 3e-6 {
-					t.Errorf("phi of %s item %d, modality %d: off by %g", part, row, i, d)
-				}
+				d := maxDifference(widened(phi), want.row(row))
+				failIf(t, d > 3e-6, "phi of %s item %d, modality %d: off by %g", part, row, i, d)
 			}
 		}
 		var sum, square float64

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -59,10 +58,9 @@ func TestITQ(t *testing.T) {
 			stopIf(t, math.Abs(dot-want) > 1e-9, "rows %d and %d of W have the product %g", i, j, dot)
 		}
 	}
-	if r := itq.Report; r.ConstantBits > 0 || r.BitBalance > .3 || r.DistinctCodes < 2000 {
-		t.Errorf("%d constant bits, balance %.3f, %d distinct codes", r.ConstantBits, r.BitBalance,
-			r.DistinctCodes)
-	}
+	r := itq.Report
+	failIf(t, r.ConstantBits > 0 || r.BitBalance > .3 || r.DistinctCodes < 2000,
+		"%d constant bits, balance %.3f, %d distinct codes", r.ConstantBits, r.BitBalance, r.DistinctCodes)
 }
 
 // Longer codes find more of the nearest vectors, also those of more bits than there are dimensions, as by
@@ -231,18 +229,12 @@ func TestSharedSpace(t *testing.T) {
 	for i := range 200 {
 		sum += codec.Distance(signCode(t, m, 0, a[i]), signCode(t, m, 1, b[i]))
 	}
-	if mean := float64(sum) / 200; mean > 8 {
-		t.Errorf("the codes of an item are %.1f bits apart, of 64", mean)
-	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{64, 64}), unlabelled(a, b),
-		Options{Method: model.MethodITQ, Shared: [][]string{{"image", "text"}, {"text"}}}); err == nil {
-		t.Error("a modality may be in two spaces")
-	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{64, 32}),
-		unlabelled(a, synth.Embeddings(0, 1500, 32, 1)),
-		Options{Method: model.MethodITQ, Shared: [][]string{{"image", "text"}}}); err == nil {
-		t.Error("modalities of two dimensions may share a space")
-	}
+	mean := float64(sum) / 200
+	failIf(t, mean > 8, "the codes of an item are %.1f bits apart, of 64", mean)
+	errorIs(t, errOf(groups(modalitiesOf([]int{64, 64}), [][]string{{"image", "text"}, {"text"}})),
+		new(*model.ModalityError), "named twice")
+	errorIs(t, errOf(groups(modalitiesOf([]int{64, 32}), [][]string{{"image", "text"}})),
+		new(*model.ModalityError), "differ in dimension")
 }
 
 func TestGroups(t *testing.T) {
@@ -279,9 +271,8 @@ func TestLabelFreeKnowsNoLabels(t *testing.T) {
 	errorIs(t, errOf(m.UnmarshalRevision([]byte("FDHR"))), model.ErrMismatch)
 	// With the settled options a training makes the same model.
 	again := freely(t, r.Report.Settle(Options{}), data.Vectors[0])
-	if c, _ := again.Model.MarshalBinary(); !bytes.Equal(a, c) {
-		t.Error("settled options make another model")
-	}
+	c, _ := again.Model.MarshalBinary()
+	failIf(t, !bytes.Equal(a, c), "settled options make another model")
 }
 
 func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
@@ -299,23 +290,17 @@ func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
 	} {
 		opt.Method = cmp.Or(opt.Method, model.MethodITQ)
 		_, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows), opt)
-		if !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: %v", what, err)
-		}
+		failIf(t, !like(err, model.ErrOption, what), "%s: %v", what, err)
 	}
 	_, err := Train(t.Context(), modalitiesOf([]int{16, 16}), unlabelled(rows, rows),
 		Options{Method: model.MethodITQ, Bits: 8})
-	if !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "cca-itq") {
-		t.Errorf("itq of two spaces: %v", err)
-	}
+	failIf(t, !like(err, model.ErrOption, "cca-itq"), "itq of two spaces: %v", err)
 	_, err = Train(t.Context(), modalitiesOf([]int{16}), unlabelled(nil), Options{})
-	if !errors.Is(err, model.ErrNoLabels) || !strings.Contains(err.Error(), "itq") {
-		t.Errorf("without a method: %v", err)
-	}
+	failIf(t, !like(err, model.ErrNoLabels, "itq"), "without a method: %v", err)
 	errorIs(t, errOf(Train(t.Context(), modalitiesOf([]int{1 << 15}),
 		unlabelled([][]float32{make([]float32, 1<<15)}), Options{Method: model.MethodITQ})), model.ErrOption)
-	errorAs[*MemoryError](t, errOf(Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows),
-		Options{Method: model.MethodITQ, MemoryBytes: 1})))
+	errorIs(t, errOf(Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows),
+		Options{Method: model.MethodITQ, MemoryBytes: 1})), new(*MemoryError))
 }
 
 // Input from which little or nothing can be learned.
@@ -374,9 +359,7 @@ func TestLabelFreeDegenerate(t *testing.T) {
 	}
 	_, err := Train(t.Context(), modalitiesOf([]int{12, 8}), unlabelled(a, b),
 		Options{Method: model.MethodCCAITQ})
-	if !errors.Is(err, ErrUnpaired) || !strings.Contains(err.Error(), `"image" and "text"`) {
-		t.Errorf("items that are not paired: %v", err)
-	}
+	failIf(t, !like(err, ErrUnpaired, `"image" and "text"`), "items that are not paired: %v", err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	errorIs(t, errOf(Train(ctx, modalitiesOf([]int{16}), unlabelled(synth.Embeddings(0, 2000, 16, 1)),
@@ -452,13 +435,11 @@ func TestLabelFreeMarshal(t *testing.T) {
 					"%v: another code comes back", m.Method())
 			}
 		}
-		if again, _ := back.MarshalBinary(); !bytes.Equal(again, stored) {
-			t.Errorf("%v: it is not stored the same again", m.Method())
-		}
+		again, _ := back.MarshalBinary()
+		failIf(t, !bytes.Equal(again, stored), "%v: it is not stored the same again", m.Method())
 		for _, cut := range []int{1, 9, len(stored) / 2, len(stored) - 1} {
-			if _, err := model.Unmarshal(stored[:cut]); !errors.Is(err, codec.ErrCorrupt) {
-				t.Errorf("%v: %d bytes of it: %v", m.Method(), cut, err)
-			}
+			_, err := model.Unmarshal(stored[:cut])
+			failIf(t, !errors.Is(err, codec.ErrCorrupt), "%v: %d bytes of it: %v", m.Method(), cut, err)
 		}
 	}
 }

@@ -47,9 +47,8 @@ func TestSampleIsUniform(t *testing.T) {
 	}
 	p := float64(k) / n
 	for i, c := range count {
-		if deviation := (c - rounds*p) / math.Sqrt(rounds*p*(1-p)); math.Abs(deviation) > 4.5 {
-			t.Errorf("vector %d is kept %g times, %.1f standard deviations from %g", i, c, deviation,
-				rounds*p)
-		}
+		deviation := (c - rounds*p) / math.Sqrt(rounds*p*(1-p))
+		failIf(t, math.Abs(deviation) > 4.5, "vector %d is kept %g times, %.1f standard deviations from %g",
+			i, c, deviation, rounds*p)
 	}
 }

@@ -245,11 +245,10 @@ func TestInfiniteDelta(t *testing.T) {
 			}
 			// G_t follows from the labels, so its part is the same in every sweep.
 			features := joint.result.Report.Objective[sweep] - labels.result.Report.Objective[sweep]
-			if first := joint.result.Report.Objective[0] - labels.result.Report.Objective[0]; !approx(
-				features, first, 1e-7*first) {
-				t.Errorf("%s: features add %g to the objective of sweep %d, %g to the first", problem.name,
-					features, sweep+1, first)
-			}
+			first := joint.result.Report.Objective[0] - labels.result.Report.Objective[0]
+			failIf(t, !approx(features, first, 1e-7*first),
+				"%s: features add %g to the objective of sweep %d, %g to the first", problem.name, features,
+				sweep+1, first)
 		}
 	}
 }

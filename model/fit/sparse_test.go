@@ -163,10 +163,8 @@ func TestSparseForDense(t *testing.T) {
 	failIf(t, !bytes.Equal(stored(t, a), stored(t, b)), "another model of sparse vectors")
 	x, y := make([]float32, 50), make([]float32, 50)
 	e := a.Model.NewEncoder()
-	if err := errors.Join(e.MapVector(x, 0, sparse[0]),
-		e.MapVector(y, 0, model.Dense(dense[0].Value))); err != nil || !slices.Equal(x, y) {
-		t.Errorf("other features of a sparse vector (%v)", err)
-	}
+	err := errors.Join(e.MapVector(x, 0, sparse[0]), e.MapVector(y, 0, model.Dense(dense[0].Value)))
+	failIf(t, err != nil || !slices.Equal(x, y), "other features of a sparse vector (%v)", err)
 }
 
 // TestEmptyVectorIsAVector: an item without words has the modality; an item without a
@@ -177,14 +175,11 @@ func TestEmptyVectorIsAVector(t *testing.T) {
 	sparse[1], sparse[2], sparse[3] = model.Sparse(nil, nil), model.Sparse([]uint32{}, []float32{}),
 		model.Vector{}
 	r := trainOn(t, sparseText(synth.NUSWideText), sparse, labels, Options{Bits: 16, Anchors: 20})
-	if got := r.Report.Chosen["text"].Items; got != 99 || r.Statistics.Items(0) != 99 {
-		t.Errorf("%d items have a text", got)
-	}
+	got := r.Report.Chosen["text"].Items
+	failIf(t, got != 99 || r.Statistics.Items(0) != 99, "%d items have a text", got)
 	z := make([]float64, 16)
-	if err := r.Model.NewEncoder().ProjectVectors(z, 0, []model.Vector{model.Sparse(nil, nil)}); err != nil ||
-		slices.Max(z) == 0 {
-		t.Errorf("%v, %v", z, err)
-	}
+	err := r.Model.NewEncoder().ProjectVectors(z, 0, []model.Vector{model.Sparse(nil, nil)})
+	failIf(t, err != nil || slices.Max(z) == 0, "%v, %v", z, err)
 	for _, c := range []struct {
 		v       model.Vector
 		present bool
@@ -268,9 +263,8 @@ func TestSparseSampleIsBounded(t *testing.T) {
 		}
 		if seed == 3 {
 			kept := 4 * len(s.kept)
-			if share := float64(late) / float64(kept); math.Abs(share-.5) > .1 {
-				t.Errorf("a share of %.3f comes from the second half", share)
-			}
+			share := float64(late) / float64(kept)
+			failIf(t, math.Abs(share-.5) > .1, "a share of %.3f comes from the second half", share)
 		}
 	}
 }

@@ -43,9 +43,8 @@ func TestPrincipal(t *testing.T) {
 				for k := range c.d {
 					dot += axes.Data[i*c.d+k] * axes.Data[j*c.d+k]
 				}
-				if want := map[bool]float64{true: 1}[i == j]; math.Abs(dot-want) > 1e-9 {
-					t.Fatalf("%+v: axes %d and %d have the product %g", c, i, j, dot)
-				}
+				want := map[bool]float64{true: 1}[i == j]
+				stopIf(t, math.Abs(dot-want) > 1e-9, "%+v: axes %d and %d have the product %g", c, i, j, dot)
 			}
 			variance := 0.0
 			for row := range c.n {
@@ -104,18 +103,16 @@ func TestITQNearsSigns(t *testing.T) {
 		}
 		return sum / n / q
 	}
-	if got, random := loss(r), loss(randomRotation(q, rng)); got > random/2 {
-		t.Errorf("the loss is %.4f, that of a random rotation %.4f", got, random)
-	}
+	got, random := loss(r), loss(randomRotation(q, rng))
+	failIf(t, got > random/2, "the loss is %.4f, that of a random rotation %.4f", got, random)
 	for i := range q {
 		for j := range q {
 			dot := 0.0
 			for k := range q {
 				dot += r.Data[k*q+i] * r.Data[k*q+j]
 			}
-			if want := map[bool]float64{true: 1}[i == j]; math.Abs(dot-want) > 1e-9 {
-				t.Fatalf("columns %d and %d have the product %g", i, j, dot)
-			}
+			want := map[bool]float64{true: 1}[i == j]
+			stopIf(t, math.Abs(dot-want) > 1e-9, "columns %d and %d have the product %g", i, j, dot)
 		}
 	}
 }

@@ -60,9 +60,8 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 					sum += c.judge.precision(0, row, code, s.codes)
 				}
 				// A projection near zero may get another sign.
-				if want := sum / float64(len(c.judge.queries)); !approx(got[start], want, 1e-3) {
-					t.Errorf("start %d: %g, want %g", start, got[start], want)
-				}
+				want := sum / float64(len(c.judge.queries))
+				failIf(t, !approx(got[start], want, 1e-3), "start %d: %g, want %g", start, got[start], want)
 				different = different || got[start] != got[0]
 				if start < searchStarts {
 					searched += got[start] / searchStarts
@@ -85,9 +84,8 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 				found = append(found, mean)
 			}
 			taken := tr.choosePrior(c.basis.sets, []*tuning{tuned})
-			if best := priors[floats.MaxIdx(found)]; taken != best {
-				t.Errorf("prior %g is taken of %v", taken, found)
-			}
+			best := priors[floats.MaxIdx(found)]
+			failIf(t, taken != best, "prior %g is taken of %v", taken, found)
 		})
 	}
 }
@@ -121,9 +119,8 @@ func TestBestStartIsTaken(t *testing.T) {
 		failIf(t, again.Report.Start != opt.Start || !slices.Equal(again.Model.Parts().C, r.Model.Parts().C),
 			"start %d given: %d, or other codes", opt.Start, again.Report.Start)
 		opt.Start = MostStarts + 1
-		if _, err := Train(t.Context(), modalitiesOf(dims), data, opt); !errors.Is(err, model.ErrOption) {
-			t.Errorf("start %d: %v", opt.Start, err)
-		}
+		_, err := Train(t.Context(), modalitiesOf(dims), data, opt)
+		failIf(t, !errors.Is(err, model.ErrOption), "start %d: %v", opt.Start, err)
 	}
 	// With nothing to choose, the start is that of the seed.
 	given := need(Train(t.Context(), modalitiesOf(dims), data,

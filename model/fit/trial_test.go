@@ -156,10 +156,9 @@ func TestHeldOut(t *testing.T) {
 								}
 								want += v * direction
 							}
-							if got := float64(z[row*q+j]); !approx(got, want, 1e-6*max(1, math.Abs(want))) {
-								t.Fatalf("%s: projection %d of row %d is %g, want %g", name, j, row, got,
-									want)
-							}
+							got := float64(z[row*q+j])
+							stopIf(t, !approx(got, want, 1e-6*max(1, math.Abs(want))),
+								"%s: projection %d of row %d is %g, want %g", name, j, row, got, want)
 						}
 					}
 				}
@@ -180,9 +179,8 @@ func TestHeldOutWithoutSolution(t *testing.T) {
 	if _, ok := tt.hold(c.basis.y, 0, len(c.xs)); ok {
 		t.Error("a singular matrix has a solution")
 	}
-	if o, _ := c.evaluate(tt, c.queries, 0, 0); o.precisions != nil {
-		t.Errorf("%+v", o.Tried)
-	}
+	o, _ := c.evaluate(tt, c.queries, 0, 0)
+	failIf(t, o.precisions != nil, "%+v", o.Tried)
 	if held, ok := tt.hold(c.basis.y, 1e-3, len(c.xs)); !ok ||
 		slices.ContainsFunc(held.Data, func(v float64) bool { return v-v != 0 }) {
 		t.Error("no solution with a ridge")
