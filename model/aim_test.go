@@ -223,7 +223,7 @@ func aimed(t *testing.T, d *synth.Data, opt Options, first int) (*Online, *ledge
 	opt.Anchors, opt.Fusion = 50, "auto" // which subtracts the mean aim
 	ms := modalitiesOf([]int{9, 6, 5})
 	r := trained(t, d.Slice(0, first), settled(ms, opt))
-	o := need(NewOnline(r.Model, r.Statistics))(t)
+	o := learner(t, r)
 	l := new(ledger)
 	items := examples(d, never)
 	for i, item := range items[:first] {

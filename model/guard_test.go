@@ -15,7 +15,7 @@ import (
 func guarded(t testing.TB, d *synth.Data, opt Options, first, hold int) (*Online, *Guard, []Example) {
 	t.Helper()
 	r := trained(t, d.Slice(0, first), opt)
-	o := need(NewOnline(r.Model, r.Statistics))(t)
+	o := learner(t, r)
 	held := examples(d.Slice(0, hold), never)
 	var lessons []Lesson
 	for i, item := range held {
@@ -120,7 +120,7 @@ func TestGuardOfOneModality(t *testing.T) {
 	d := synth.Pairs(synth.Config{Items: 1200, Classes: 12, Dims: []int{24}, Noise: 1, Seed: 3})
 	r := trained(t, d.Slice(0, 200), Options{Bits: 64, Anchors: 180,
 		Gamma: map[string]float64{"image": 1e-4}})
-	o := need(NewOnline(r.Model, r.Statistics))(t)
+	o := learner(t, r)
 	held := examples(d.Slice(200, 300), never) // they have not taught
 	g := need(o.Guard(t.Context(), held, make([]Lesson, len(held))))(t)
 	must(t, g.Learn(t.Context(), examples(d.Slice(300, 1200), func(int) bool { return true })))

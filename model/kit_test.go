@@ -159,25 +159,12 @@ func settled(modalities []Modality, opt Options) Options {
 	return opt
 }
 
-// memory is a source over rows in memory: vectors by modality and item.
-type memory struct {
-	vectors [][][]float32
-	labels  [][]uint32
-}
+// memory is a source over items in memory.
+type memory struct{ *synth.Data }
 
-func (s *memory) Examples(ctx context.Context) iter.Seq2[Example, error] {
+func (s memory) Examples(context.Context) iter.Seq2[Example, error] {
 	return func(yield func(Example, error) bool) {
-		// One example for all items, overwritten: training must not keep it.
-		ex := Example{Vectors: make([]Vector, len(s.vectors))}
-		for i, labels := range s.labels {
-			for t, rows := range s.vectors {
-				if rows[i] == nil {
-					ex.Vectors[t].Value = nil
-				} else {
-					ex.Vectors[t].Value = append(ex.Vectors[t].Value[:0], rows[i]...)
-				}
-			}
-			ex.Labels = append(ex.Labels[:0], labels...)
+		for _, ex := range examples(s.Data, never) {
 			if !yield(ex, nil) {
 				return
 			}
@@ -193,8 +180,6 @@ func denseAll(rows [][]float32) (xs []Vector) {
 	return xs
 }
 
-func synthetic(d *synth.Data) *memory { return &memory{vectors: d.Vectors, labels: d.Labels} }
-
 func modalitiesOf(dims []int) []Modality {
 	names := []string{"image", "text", "sound"}
 	var ms []Modality
@@ -209,25 +194,20 @@ func trained(t testing.TB, d *synth.Data, opt Options) *Result {
 	t.Helper()
 	var dims []int
 	for _, rows := range d.Vectors {
-		dim := 0
-		for _, x := range rows {
-			dim = max(dim, len(x))
-		}
-		dims = append(dims, dim)
+		dims = append(dims, len(slices.MaxFunc(rows, func(a, b []float32) int { return len(a) - len(b) })))
 	}
-	return need(Train(t.Context(), modalitiesOf(dims), synthetic(d), opt))(t)
+	return need(Train(t.Context(), modalitiesOf(dims), memory{d}, opt))(t)
+}
+
+// learner is an Online of a training.
+func learner(t testing.TB, r *Result) *Online {
+	t.Helper()
+	return need(NewOnline(r.Model, r.Statistics))(t)
 }
 
 func marshal(t testing.TB, r *Result) (model, stats []byte) {
 	t.Helper()
-	model, err := r.Model.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if stats, err = r.Statistics.MarshalBinary(); err != nil {
-		t.Fatal(err)
-	}
-	return model, stats
+	return need(r.Model.MarshalBinary())(t), need(r.Statistics.MarshalBinary())(t)
 }
 
 func approx(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance }
@@ -257,23 +237,13 @@ func relative(a, b mat.Matrix) float64 {
 }
 
 // labelFreeModels are models of all methods without labels, in a few KiB.
-func labelFreeModels(t testing.TB) (list []*Model) {
+func labelFreeModels(t testing.TB) []*Model {
 	a, b := synth.PairedEmbeddings(0, 80, 12, 5, 1)
 	none := make([][]uint32, len(a))
-	for dims, c := range map[int]struct {
-		src *memory
-		opt Options
-	}{
-		1: {&memory{vectors: [][][]float32{a}, labels: none},
-			Options{Method: MethodITQ, Bits: 8, Features: map[string]FeatureKind{"image": FeaturesZScore}}},
-		2: {&memory{vectors: [][][]float32{a, b}, labels: none},
-			Options{Method: MethodCCAITQ, Bits: 8, Features: map[string]FeatureKind{"text": FeaturesRaw}}},
-	} {
-		r, err := Train(t.Context(), modalitiesOf([]int{12, 5}[:dims]), c.src, c.opt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, r.Model)
+	return []*Model{
+		trained(t, &synth.Data{Vectors: [][][]float32{a}, Labels: none}, Options{Method: MethodITQ, Bits: 8,
+			Features: map[string]FeatureKind{"image": FeaturesZScore}}).Model,
+		trained(t, &synth.Data{Vectors: [][][]float32{a, b}, Labels: none}, Options{Method: MethodCCAITQ,
+			Bits: 8, Features: map[string]FeatureKind{"text": FeaturesRaw}}).Model,
 	}
-	return list
 }

@@ -16,8 +16,7 @@ import (
 // as returns an Online for the model of o with other statistics.
 func as(t testing.TB, o *Online, s *Statistics) *Online {
 	t.Helper()
-	other := need(NewOnline(o.model, s.Clone()))(t)
-	return other
+	return need(NewOnline(o.model, s.Clone()))(t)
 }
 
 // Lessons of items can be taught again without searching for codes, and forgotten,
@@ -260,7 +259,7 @@ func TestTrainingLessons(t *testing.T) {
 			}
 			failIf(t, c.exceptions != (exceptions > 0), "%d exceptions", exceptions)
 			whole := r.Statistics.Clone()
-			o := need(NewOnline(r.Model, r.Statistics))(t)
+			o := learner(t, r)
 			must(t, o.Forget(t.Context(), items, lessons))
 			left := o.Statistics()
 			for mod := range left.parts {

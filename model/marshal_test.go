@@ -27,8 +27,8 @@ func small(t testing.TB) *Result {
 func smallAt(t testing.TB, aim Aim) *Result {
 	t.Helper()
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
-	r := trained(t, data, Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}, Aim: aim})
-	return r
+	return trained(t, data, Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear},
+		Aim: aim})
 }
 
 // smallWeighted is a small model with more labels than bits, whose aim is AimWeighted.
@@ -45,7 +45,7 @@ func smallWeighted(t testing.TB) *Result {
 func taughtStatistics(t testing.TB, aim Aim) (*Model, *Statistics) {
 	t.Helper()
 	r := smallAt(t, aim)
-	o := need(NewOnline(r.Model, r.Statistics))(t)
+	o := learner(t, r)
 	items := examples(synth.Pairs(synth.Config{Items: 20, Classes: 3, Dims: []int{3, 2}, Seed: 2}),
 		func(i int) bool { return i%2 == 0 })
 	need(o.Learn(t.Context(), items, TeacherSelf, 0))(t)

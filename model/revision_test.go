@@ -21,7 +21,7 @@ func revised(t testing.TB, grown bool) (base, revision *Model) {
 func revisedAt(t testing.TB, grown bool, aim Aim) (base, revision *Model) {
 	t.Helper()
 	r := smallAt(t, aim)
-	o := need(NewOnline(r.Model, r.Statistics))(t)
+	o := learner(t, r)
 	items := examples(synth.Pairs(synth.Config{Items: 20, Classes: 3, Dims: []int{3, 2}, Seed: 2}), never)
 	if grown {
 		for _, l := range []uint32{7, 1 << 31, 4} {
@@ -38,8 +38,7 @@ func revisedAt(t testing.TB, grown bool, aim Aim) (base, revision *Model) {
 
 func marshalRevision(t testing.TB, m, base *Model) []byte {
 	t.Helper()
-	b := need(m.MarshalRevision(base))(t)
-	return b
+	return need(m.MarshalRevision(base))(t)
 }
 
 // A revision comes back as the same model, to the last bit, also for a base that was

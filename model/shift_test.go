@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -9,20 +10,20 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// byClass returns the mAP of queries among items under the codes of their labels, the mean
-// over the modalities: over all queries, and averaged over classes.
-func byClass(t *testing.T, m *Model, items, queries *memory) (all, class float64) {
+// byClass returns the mAP of queries, of one label each, among items with labels, which have the codes of
+// these, the mean over the modalities: over all queries, and averaged over classes.
+func byClass(t *testing.T, m *Model, labels [][]uint32, queries *synth.Data) (all, class float64) {
 	t.Helper()
 	db, code := codec.NewCodes(m.bits, 0), codec.NewCode(m.bits)
-	for _, l := range items.labels {
+	for _, l := range labels {
 		m.LabelCode(code, l)
 		db.Append(code)
 	}
 	e, z := m.NewEncoder(), make([]float64, m.bits)
-	for mod := range queries.vectors {
+	for mod, rows := range queries.Vectors {
 		of := map[uint32]codec.Codes{}
-		for i, l := range queries.labels {
-			must(t, e.Project(z, mod, queries.vectors[mod][i]))
+		for i, l := range queries.Labels {
+			must(t, e.Project(z, mod, rows[i]))
 			codes, known := of[l[0]]
 			if !known {
 				codes = codec.NewCodes(m.bits, 0)
@@ -31,12 +32,9 @@ func byClass(t *testing.T, m *Model, items, queries *memory) (all, class float64
 			of[l[0]] = codes
 		}
 		for l, codes := range of {
-			labels := make([][]uint32, codes.Len())
-			for i := range labels {
-				labels[i] = []uint32{l}
-			}
-			found := need(MAPTie(t.Context(), db, items.labels, codes, labels))(t)
-			all += found * float64(codes.Len()) / float64(len(queries.labels)) / 2
+			asked := slices.Repeat([][]uint32{{l}}, codes.Len())
+			found := need(MAPTie(t.Context(), db, labels, codes, asked))(t)
+			all += found * float64(codes.Len()) / float64(len(queries.Labels)) / 2
 			class += found / float64(len(of)) / 2
 		}
 	}
@@ -48,16 +46,12 @@ func byClass(t *testing.T, m *Model, items, queries *memory) (all, class float64
 // of the training.
 func TestWeightsFollowShiftingClasses(t *testing.T) {
 	effort.WithoutRace(t)
-	train, later := synthetic(synth.Unbalanced(1, 400, false)), synthetic(synth.Unbalanced(2, 2400, true))
-	opt := settled(modalitiesOf([]int{64, 32}), Options{Prior: new(float64)})
-	*opt.Prior = .375
-	r := need(Train(t.Context(), modalitiesOf([]int{64, 32}), train, opt))(t)
-	o := need(NewOnline(r.Model, r.Statistics.Clone()))(t)
-	for e, err := range later.Examples(t.Context()) {
-		if err == nil {
-			_, err = o.Learn(t.Context(), []Example{e}, TeacherLabels, 0)
-		}
-		must(t, err)
+	train, later := synth.Unbalanced(1, 400, false), synth.Unbalanced(2, 2400, true)
+	prior := .375
+	r := trained(t, train, settled(modalitiesOf([]int{64, 32}), Options{Prior: &prior}))
+	o := learner(t, r)
+	for e := range slices.Chunk(examples(later, never), 1) {
+		need(o.Learn(t.Context(), e, TeacherLabels, 0))(t)
 	}
 	followed := need(o.Revision())(t)
 	// The same statistics with the weights of the training.
@@ -67,11 +61,9 @@ func TestWeightsFollowShiftingClasses(t *testing.T) {
 		w, _ := need2(o.Statistics().solve(mod, frozen.gammas[mod]))(t)
 		frozen.p = append(frozen.p, dense.Pack(frozen.mix(mixture{frozen.weights, 0}, w)))
 	}
-	items := &memory{}
-	items.labels = append(append(items.labels, train.labels...), later.labels...)
-	queries := synthetic(synth.Unbalanced(3, 1000, true))
-	all, class := byClass(t, followed, items, queries)
-	frozenAll, frozenClass := byClass(t, &frozen, items, queries)
+	labels, queries := slices.Concat(train.Labels, later.Labels), synth.Unbalanced(3, 1000, true)
+	all, class := byClass(t, followed, labels, queries)
+	frozenAll, frozenClass := byClass(t, &frozen, labels, queries)
 	t.Logf("mAP %.3f, by class %.3f; with the weights of the training %.3f, %.3f", all, class, frozenAll,
 		frozenClass)
 	failIf(t, class < frozenClass+.02 || all < frozenAll-.02, "classes are found no better")

@@ -62,8 +62,7 @@ func spread(xs []Vector, d int) (wide []Vector) {
 
 func trainOn(t testing.TB, m []Modality, xs []Vector, labels [][]uint32, opt Options) *Result {
 	t.Helper()
-	r := need(Train(t.Context(), m, &vectorSource{vectors: [][]Vector{xs}, labels: labels}, opt))(t)
-	return r
+	return need(Train(t.Context(), m, &vectorSource{vectors: [][]Vector{xs}, labels: labels}, opt))(t)
 }
 
 // ulps returns the difference of two features in roundings of float32; below .1 in

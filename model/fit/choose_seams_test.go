@@ -137,7 +137,7 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 	stopIf(t, c.Unfit == "" || r.Report.Fusion.Unfit != "", "%+v, %+v", c, r.Report.Fusion)
 	undecided := openSettings(opt, modalities)
 	opt = need(opt.withDefaults(modalities))(t)
-	cs, _ := choosersOf(t, opt, undecided, modalities, synthetic(data))
+	cs, _ := choosersOf(t, data, opt, undecided)
 	given := cs[0].given
 	fused, unfit := cs[0].hold(&tuning{bench: cs[0].bench, tuned: given})
 	want, ok := trialOf(cs[0], given.kind, given.width, 20).hold(cs[0].basis.y,

@@ -16,19 +16,19 @@ import (
 	"github.com/fddhdb/fddhdb/model/sum"
 )
 
-// chooserOf returns the chooser of the first modality, with every setting open.
-func chooserOf(t testing.TB, modalities []model.Modality, src sum.Source, opt Options) *chooser {
+// chooserOf returns the chooser of the first modality of d, with every setting open.
+func chooserOf(t testing.TB, d *synth.Data, opt Options) *chooser {
 	t.Helper()
-	cs, _ := choosersOf(t, settled(modalities, opt), openSettings(opt, modalities), modalities, src)
+	modalities := modalitiesOf(dimsOf(d.Vectors...))
+	cs, _ := choosersOf(t, d, settled(modalities, opt), openSettings(opt, modalities))
 	return cs[0]
 }
 
 // choosersOf returns the choosers of a training, and the solutions of its starts.
-func choosersOf(t testing.TB, opt Options, undecided []open, modalities []model.Modality,
-	src sum.Source) ([]*chooser, []*solution) {
+func choosersOf(t testing.TB, d *synth.Data, opt Options, undecided []open) ([]*chooser, []*solution) {
 	t.Helper()
 	tr := &trainer{opt: opt, from: seeded(opt.Seed, opt.Bits),
-		reader: &sum.Reader{Modalities: modalities, Source: src}}
+		reader: &sum.Reader{Modalities: modalitiesOf(dimsOf(d.Vectors...)), Source: synthetic(d)}}
 	tr.from.open = undecided
 	seen, samples := need2(tr.scan(t.Context()))(t)
 	solved := need(tr.solveStarts(t.Context(), seen.sets, tr.takeStarts(seen.sets, seen.hy)))(t)
@@ -45,7 +45,7 @@ func trialOf(c *chooser, kind model.MapKind, width float64, anchors int) *trial 
 func TestJudgeIsEvaluate(t *testing.T) {
 	const q = 24
 	data := synth.Pairs(synth.Config{Items: 150, Classes: 7, Dims: []int{6}, LabelsPerItem: 3})
-	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: q})
+	c := chooserOf(t, data, Options{Bits: q})
 	// The vectors tell the item of a row of the sample.
 	item := func(row int) int {
 		return slices.IndexFunc(data.Vectors[0],
@@ -78,12 +78,12 @@ func TestJudgeIsEvaluate(t *testing.T) {
 }
 
 // made returns items of some classes whose vectors f makes.
-func made(n, classes int, f func(rng *rand.Rand, class int) []float32) *memory {
+func made(n, classes int, f func(rng *rand.Rand, class int) []float32) *synth.Data {
 	rng := rand.New(rand.NewPCG(5, 6))
-	m := &memory{vectors: make([][][]float32, 1)}
+	m := &synth.Data{Vectors: make([][][]float32, 1)}
 	for i := range n {
-		m.vectors[0] = append(m.vectors[0], f(rng, i%classes))
-		m.labels = append(m.labels, []uint32{uint32(i % classes)})
+		m.Vectors[0] = append(m.Vectors[0], f(rng, i%classes))
+		m.Labels = append(m.Labels, []uint32{uint32(i % classes)})
 	}
 	return m
 }
@@ -91,12 +91,12 @@ func made(n, classes int, f func(rng *rand.Rand, class int) []float32) *memory {
 // TestChooses: if data is made so that one setting helps, that setting is chosen.
 func TestChooses(t *testing.T) {
 	effort.LongWithRace(t)
-	train := func(d int, m *memory, opt Options) (Chosen, []Tried) {
+	train := func(m *synth.Data, opt Options) (Chosen, []Tried) {
 		t.Helper()
 		opt.Bits, opt.Anchors = 16, 60
-		r := need(Train(t.Context(), modalitiesOf([]int{d}), m, opt))(t)
+		r := trained(t, m, opt)
 		c, ch := r.Report.Choices["image"], r.Report.Chosen["image"]
-		if sigma, _ := momentsOf(m.vectors[0]).Sigma(); ch.FeatureMap == model.FeaturesRaw &&
+		if sigma, _ := momentsOf(m.Vectors[0]).Sigma(); ch.FeatureMap == model.FeaturesRaw &&
 			ch.Map != model.MapLinear && !approx(ch.Sigma/(sigma*ch.Width), 1, 1e-6) {
 			t.Errorf("sigma %g of width %g, and %g of width 1", ch.Sigma, ch.Width, sigma)
 		}
@@ -119,7 +119,7 @@ func TestChooses(t *testing.T) {
 		}
 		return x
 	})
-	if c, tried := train(6, directions, Options{}); c.FeatureMap != model.FeaturesL2 {
+	if c, tried := train(directions, Options{}); c.FeatureMap != model.FeaturesL2 {
 		t.Errorf("directions: %v of %+v", c.FeatureMap, tried)
 	}
 	// The columns that tell the class are small, and one useless column is large.
@@ -132,7 +132,7 @@ func TestChooses(t *testing.T) {
 		x[3] = float32(50 * rng.NormFloat64())
 		return x
 	})
-	if c, tried := train(4, scales, Options{}); c.FeatureMap != model.FeaturesZScore {
+	if c, tried := train(scales, Options{}); c.FeatureMap != model.FeaturesZScore {
 		t.Errorf("scales: %v of %+v", c.FeatureMap, tried)
 	}
 	// Two classes in the corners of a square, which no plane separates.
@@ -140,24 +140,24 @@ func TestChooses(t *testing.T) {
 		return []float32{float32(corner&1)*2 - 1 + float32(.2*rng.NormFloat64()),
 			float32(corner>>1)*2 - 1 + float32(.2*rng.NormFloat64())}
 	})
-	for i, l := range corners.labels {
-		corners.labels[i] = []uint32{l[0]&1 ^ l[0]>>1}
+	for i, l := range corners.Labels {
+		corners.Labels[i] = []uint32{l[0]&1 ^ l[0]>>1}
 	}
-	if c, _ := train(2, corners, Options{}); c.Map != model.MapRBF || c.FeatureMap != model.FeaturesRaw {
+	if c, _ := train(corners, Options{}); c.Map != model.MapRBF || c.FeatureMap != model.FeaturesRaw {
 		t.Errorf("corners: %v of %v", c.Map, c.FeatureMap)
 	}
 	// A chessboard of two classes: the default width sees no more than its middle.
 	board := made(900, 36, func(rng *rand.Rand, square int) []float32 {
 		return []float32{float32(square%6) + .7*rng.Float32(), float32(square/6) + .7*rng.Float32()}
 	})
-	for i, l := range board.labels {
-		board.labels[i] = []uint32{(l[0]%6 + l[0]/6) % 2}
+	for i, l := range board.Labels {
+		board.Labels[i] = []uint32{(l[0]%6 + l[0]/6) % 2}
 	}
 	rbf := map[string]model.MapKind{"image": model.MapRBF}
-	if c, tried := train(2, board, Options{Map: rbf}); c.Width != .25 {
+	if c, tried := train(board, Options{Map: rbf}); c.Width != .25 {
 		t.Errorf("chessboard: width %g, %+v", c.Width, tried)
 	}
-	_, all := train(2, board, Options{Map: rbf, Width: map[string]float64{"image": 2}})
+	_, all := train(board, Options{Map: rbf, Width: map[string]float64{"image": 2}})
 	for _, tried := range all {
 		failIf(t, tried.Width != 2, "given width 2, tried %+v", tried)
 	}
@@ -169,19 +169,19 @@ func TestChooses(t *testing.T) {
 		}
 		return x
 	})
-	if c, _ := train(100, planes, Options{}); c.Map == model.MapRBF {
+	if c, _ := train(planes, Options{}); c.Map == model.MapRBF {
 		t.Errorf("planes: %v", c.Map)
 	}
 	// Given settings are not compared.
 	given := Options{Map: map[string]model.MapKind{"image": model.MapRBF},
 		Gamma: map[string]float64{"image": .25}}
-	c, all := train(6, directions, given)
+	c, all := train(directions, given)
 	failIf(t, c.FeatureMap != model.FeaturesL2 || c.Gamma != .25 || c.Width != DefaultWidth && c.Width != .25,
 		"given rbf and 0.25: %+v", c)
 	for _, tried := range all {
 		failIf(t, tried.Map != model.MapRBF || tried.Gamma != .25, "given rbf and 0.25, tried %+v", tried)
 	}
-	c, all = train(6, directions,
+	c, all = train(directions,
 		Options{Features: map[string]model.FeatureKind{"image": model.FeaturesZScore}})
 	failIf(t, c.FeatureMap != model.FeaturesZScore, "given zscore: %+v", c)
 	// The neighbours of the best gamma are no better, unless it is the least sensible one. The
@@ -208,7 +208,7 @@ func TestNothingToChooseFrom(t *testing.T) {
 	})
 	constant := made(60, 3, func(*rand.Rand, int) []float32 { return []float32{1, 2} })
 	for _, c := range []struct {
-		src   *memory
+		src   *synth.Data
 		says  string
 		gamma float64
 	}{
@@ -216,8 +216,7 @@ func TestNothingToChooseFrom(t *testing.T) {
 		{alone, "0 sampled items", defaultLinearGamma(sigmaOf(alone))},
 		{constant, "all vectors are equal", DefaultGamma},
 	} {
-		r := need(Train(t.Context(), modalitiesOf([]int{2}), c.src,
-			Options{Map: map[string]model.MapKind{"image": model.MapLinear}}))(t)
+		r := trained(t, c.src, Options{Map: map[string]model.MapKind{"image": model.MapLinear}})
 		choice, chosen := r.Report.Choices["image"], r.Report.Chosen["image"]
 		failIf(t, !strings.Contains(choice.Unfit, c.says) || len(choice.Tried) != 0, "%+v, want it to say %q",
 			choice, c.says)
@@ -226,8 +225,8 @@ func TestNothingToChooseFrom(t *testing.T) {
 	}
 }
 
-func sigmaOf(m *memory) float64 {
-	sigma, _ := momentsOf(m.vectors[0]).Sigma()
+func sigmaOf(m *synth.Data) float64 {
+	sigma, _ := momentsOf(m.Vectors[0]).Sigma()
 	return sigma
 }
 
@@ -239,11 +238,10 @@ func TestLargeMapsAreNotTried(t *testing.T) {
 		x[class] = 1 + rng.Float32()
 		return x
 	})
-	c := chooserOf(t, modalitiesOf([]int{d}), src, Options{Bits: 8})
+	c := chooserOf(t, src, Options{Bits: 8})
 	maps := c.otherMaps()
 	failIf(t, len(maps) != 0, "%v", maps)
-	c = chooserOf(t, modalitiesOf([]int{d}), src,
-		Options{Bits: 8, Map: map[string]model.MapKind{"image": model.MapLinear}})
+	c = chooserOf(t, src, Options{Bits: 8, Map: map[string]model.MapKind{"image": model.MapLinear}})
 	why := c.unfit()
 	failIf(t, !strings.Contains(why, fmt.Sprint(d+1, " features")), "%q", why)
 }

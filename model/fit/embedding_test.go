@@ -111,13 +111,11 @@ func TestLabelEmbeddingIsNotNeeded(t *testing.T) {
 
 func TestLabelEmbeddingRefuses(t *testing.T) {
 	data := synth.ManyLabels{Items: 100, Labels: 20}.Make()
-	ms := modalitiesOf([]int{48, 24})
 	for _, method := range []model.Method{model.MethodJoint, model.MethodPaper} {
-		_, err := Train(t.Context(), ms, synthetic(data),
-			Options{Bits: 16, Method: method, LabelEmbedding: true})
+		_, err := learned(t, data, Options{Bits: 16, Method: method, LabelEmbedding: true})
 		failIf(t, !like(err, model.ErrOption, "use the method labels"), "%v: %v", method, err)
 	}
-	_, err := Train(t.Context(), ms, synthetic(data), Options{Bits: 16})
+	_, err := learned(t, data, Options{Bits: 16})
 	var bits *BitsError
 	if !errors.As(err, &bits) || bits.Bits != 16 || bits.Labels != 20 || bits.Limit != 16 ||
 		!strings.Contains(err.Error(), "--label-embedding") {

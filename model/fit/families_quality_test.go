@@ -5,11 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
-	"github.com/fddhdb/fddhdb/model/eval"
 	"github.com/fddhdb/fddhdb/model/internal/rank"
 )
 
@@ -60,21 +58,10 @@ func families(t *testing.T) []family {
 	}
 }
 
-// known returns the items of the database that have a label from the training. Their codes
-// are those of their labels.
-func (h *halving) known() *memory {
-	m, code := &memory{vectors: make([][][]float32, len(h.database.vectors))},
-		codec.NewCode(h.result.Model.Bits())
-	for i, labels := range h.database.labels {
-		if !h.result.Model.LabelCode(code, labels) {
-			continue
-		}
-		m.labels = append(m.labels, labels)
-		for t, rows := range h.database.vectors {
-			m.vectors[t] = append(m.vectors[t], rows[i])
-		}
-	}
-	return m
+// known returns the labels of the items of the database that have one from the training.
+func (h *halving) known() [][]uint32 {
+	return slices.DeleteFunc(slices.Clone(h.database.Labels),
+		func(l []uint32) bool { return !h.result.Model.Knows(l) })
 }
 
 // TestFamilies measures retrieval with labels as the aim against codes as the aim, among
@@ -89,78 +76,34 @@ func TestFamilies(t *testing.T) {
 	}
 	const queries = 400
 	for _, f := range all {
-		ms := modalitiesOf(f.dims)
 		for _, size := range sizes {
 			mean := map[model.Aim]float64{}
 			for _, aim := range []model.Aim{model.AimCodes, model.AimLabels} {
 				var labelled, unlabelled [2]float64
-				class := 0.0
 				var centres []float64
 				for seed := range seeds {
 					d := f.make(uint64(seed), 2*size+queries)
-					h := halve(t, ms, synthetic(d.Slice(0, 2*size)),
-						synthetic(d.Slice(2*size, 2*size+queries)),
+					h := halve(t, d.Slice(0, 2*size), d.Slice(2*size, 2*size+queries),
 						Options{Seed: uint64(seed), Bits: f.bits, Aim: aim})
 					centres = append(centres, h.result.Report.Centre)
-					set := &dataset{modalities: ms, train: h.known(), query: h.queries}
-					db := set.labelCodes(h.result.Model)
+					known := h.known()
+					db := codesOf(h.result.Model, known)
 					parts := h.result.Model.Parts()
 					without := h.figures(t, rank.Fusion{Weights: parts.Fusion, Mean: parts.Mean})
-					for from := range ms {
-						hamming, _ := set.evaluate(t, h.result.Model, db, from)
+					for from := range f.dims {
+						hamming := asked(t, h.result.Model, from, h.queries, db, known)
 						labelled[from] += hamming.MAP / float64(seeds)
 						unlabelled[from] += without[from] / float64(seeds)
 						mean[aim] += (hamming.MAP + without[from]) / float64(4*seeds)
-					}
-					if f.name == "one of 20, 1:300" {
-						_, c := byClass(t, h.result.Model, h.known(), h.queries)
-						class += c / float64(seeds)
 					}
 				}
 				slices.Sort(centres)
 				t.Logf("| %s | %d | %v | %.3f / %.3f | %.3f / %.3f | centres %g", f.name, size, aim,
 					labelled[0], labelled[1], unlabelled[0], unlabelled[1], centres)
-				if class > 0 {
-					t.Logf("by class %.3f", class)
-				}
 			}
 			failIf(t, mean[model.AimLabels] < mean[model.AimCodes]-.01,
 				"%s, %d items: %.3f with labels as the aim, %.3f with codes", f.name, size,
 				mean[model.AimLabels], mean[model.AimCodes])
 		}
 	}
-}
-
-// byClass returns the mAP of queries among items under the codes of their labels, the mean
-// over the modalities: over all queries, and averaged over classes.
-func byClass(t *testing.T, m *model.Model, items, queries *memory) (all, class float64) {
-	t.Helper()
-	db, code := codec.NewCodes(m.Bits(), 0), codec.NewCode(m.Bits())
-	for _, l := range items.labels {
-		m.LabelCode(code, l)
-		db.Append(code)
-	}
-	e, z := m.NewEncoder(), make([]float64, m.Bits())
-	for mod := range queries.vectors {
-		of := map[uint32]codec.Codes{}
-		for i, l := range queries.labels {
-			must(t, e.Project(z, mod, queries.vectors[mod][i]))
-			codes, known := of[l[0]]
-			if !known {
-				codes = codec.NewCodes(m.Bits(), 0)
-			}
-			codes.Append(codec.PackSigns(code, z))
-			of[l[0]] = codes
-		}
-		for l, codes := range of {
-			labels := make([][]uint32, codes.Len())
-			for i := range labels {
-				labels[i] = []uint32{l}
-			}
-			metrics := need(eval.Evaluate(t.Context(), db, items.labels, codes, labels, 50))(t)
-			all += metrics.MAPTie * float64(codes.Len()) / float64(len(queries.labels)) / 2
-			class += metrics.MAPTie / float64(len(of)) / 2
-		}
-	}
-	return all, class
 }

@@ -5,24 +5,29 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
+
+// ofThree returns items of three classes with these vectors.
+func ofThree(rows [][]float32) *synth.Data {
+	d := &synth.Data{Vectors: [][][]float32{rows}}
+	for i := range rows {
+		d.Labels = append(d.Labels, []uint32{uint32(i % 3)})
+	}
+	return d
+}
 
 // TestFeaturesAreThoseOfTraining: a model maps a vector as a model trained on the
 // features does, and still does so after it was stored.
 func TestFeaturesAreThoseOfTraining(t *testing.T) {
 	rows := positives(60)
-	labels := make([][]uint32, len(rows))
-	for i := range labels {
-		labels[i] = []uint32{uint32(i % 3)}
-	}
-	modalities := modalitiesOf([]int{5})
 	for kind := range model.FeaturesHellingerL2 + 1 {
 		for mk := range model.MapRBFLinear + 1 {
-			r := need(Train(t.Context(), modalities, &memory{vectors: [][][]float32{rows}, labels: labels},
+			r := trained(t, ofThree(rows),
 				Options{Bits: 8, Features: map[string]model.FeatureKind{"image": kind},
 					Map: map[string]model.MapKind{"image": mk}, Width: map[string]float64{"image": 1},
-					Gamma: map[string]float64{"image": .01}}))(t)
+					Gamma: map[string]float64{"image": .01}})
 			failIf(t, r.Model.FeatureKind(0) != kind || r.Model.Map(0) != mk || r.Report.Choices != nil,
 				"%v, %v: %v, %v, %v", kind, mk, r.Model.FeatureKind(0), r.Model.Map(0), r.Report.Choices)
 			done := make([][]float32, len(rows))
@@ -31,10 +36,10 @@ func TestFeaturesAreThoseOfTraining(t *testing.T) {
 				done[i] = make([]float32, len(x))
 				f.Apply(done[i], model.Dense(x))
 			}
-			of := need(Train(t.Context(), modalities, &memory{vectors: [][][]float32{done}, labels: labels},
+			of := trained(t, ofThree(done),
 				Options{Bits: 8, Features: map[string]model.FeatureKind{"image": model.FeaturesRaw},
 					Map: map[string]model.MapKind{"image": mk}, Width: map[string]float64{"image": 1},
-					Gamma: map[string]float64{"image": .01}}))(t)
+					Gamma: map[string]float64{"image": .01}})
 			stored := need(model.Unmarshal(need(r.Model.MarshalBinary())(t)))(t)
 			for i := range rows {
 				z, want, again := make([]float64, 8), make([]float64, 8), make([]float64, 8)
@@ -51,18 +56,13 @@ func TestFeaturesAreThoseOfTraining(t *testing.T) {
 func TestFeaturesNeedPositiveNumbers(t *testing.T) {
 	rows := positives(60)
 	rows[9][1] = -.5
-	labels := make([][]uint32, len(rows))
-	for i := range labels {
-		labels[i] = []uint32{uint32(i % 3)}
-	}
-	src := &memory{vectors: [][][]float32{rows}, labels: labels}
+	data := ofThree(rows)
 	for _, kind := range []model.FeatureKind{model.FeaturesHellinger, model.FeaturesLog,
 		model.FeaturesHellingerL2} {
-		_, err := Train(t.Context(), modalitiesOf([]int{5}), src,
-			Options{Features: map[string]model.FeatureKind{"image": kind}})
+		_, err := learned(t, data, Options{Features: map[string]model.FeatureKind{"image": kind}})
 		failIf(t, !like(err, model.ErrOption, "-0.5"), "%v of -0.5: %v", kind, err)
 	}
-	r := need(Train(t.Context(), modalitiesOf([]int{5}), src, Options{}))(t)
+	r := trained(t, data, Options{})
 	for _, tried := range r.Report.Choices["image"].Tried {
 		switch tried.FeatureMap {
 		case model.FeaturesHellinger, model.FeaturesLog, model.FeaturesHellingerL2:

@@ -19,8 +19,7 @@ import (
 func fileModel(t testing.TB, opt Options) *Result {
 	t.Helper()
 	cfg := synth.Config{Items: 120, Classes: 12, Dims: []int{8, 5}, LabelsPerItem: 2, Missing: .2}
-	r := trained(t, synth.Pairs(cfg), opt)
-	return r
+	return trained(t, synth.Pairs(cfg), opt)
 }
 
 // namesOf returns a name for each label of a model.

@@ -19,16 +19,15 @@ func TestFusionTexts(t *testing.T) {
 }
 
 func TestGivenFusions(t *testing.T) {
-	dims := []int{3, 2}
 	src := made(60, 3, func(rng *rand.Rand, class int) []float32 {
 		return []float32{float32(class),
 			rng.Float32(), 1}
 	})
-	src.vectors = append(src.vectors,
+	src.Vectors = append(src.Vectors,
 		made(60, 3, func(rng *rand.Rand, class int) []float32 {
 			return []float32{float32(class),
 				rng.Float32()}
-		}).vectors[0])
+		}).Vectors[0])
 	for _, c := range []struct {
 		fusion  string
 		weights []float64
@@ -38,7 +37,7 @@ func TestGivenFusions(t *testing.T) {
 		{"image", []float64{1, 0}},
 	} {
 		f := need(ParseFusion(c.fusion))(t)
-		r := need(Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 8, Fusion: f}))(t)
+		r := trained(t, src, Options{Bits: 8, Fusion: f})
 		want, reported := c.weights, r.Report.Fusion
 		got := r.Model.Weights()
 		failIf(t, !slices.Equal(got, want) || floats.Norm(r.Model.Parts().Mean, 1) != 0 ||
@@ -46,8 +45,8 @@ func TestGivenFusions(t *testing.T) {
 			len(reported.Directions) > 0, "%v: weights %v, want %v; reported %+v", f, got, want, reported)
 	}
 	var modality *model.ModalityError
-	_, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{FusionModality, "sound"}})
+	_, err := learned(t, src, Options{Fusion: Fusion{FusionModality, "sound"}})
 	failIf(t, !errors.As(err, &modality) || modality.Modality != "sound", "an unknown modality: %v", err)
-	errorIs(t, errOf(Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{Rule: 9}})),
+	errorIs(t, errOf(learned(t, src, Options{Fusion: Fusion{Rule: 9}})),
 		model.ErrOption)
 }

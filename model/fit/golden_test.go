@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/eval"
 )
@@ -17,15 +18,15 @@ import (
 // dataset is one of the shared sets: image and text, train and query.
 type dataset struct {
 	modalities   []model.Modality
-	train, query *memory
+	train, query *synth.Data
 }
 
 func readDataset(t testing.TB, name string) *dataset {
 	t.Helper()
-	d := &dataset{train: &memory{}, query: &memory{}}
-	for part, m := range map[string]*memory{"train": d.train, "query": d.query} {
+	d := &dataset{train: &synth.Data{}, query: &synth.Data{}}
+	for part, m := range map[string]*synth.Data{"train": d.train, "query": d.query} {
 		for _, mod := range []string{"image", "text"} {
-			m.vectors = append(m.vectors, readNpy(t, name, part+"_"+mod+".npy").float32s())
+			m.Vectors = append(m.Vectors, readNpy(t, name, part+"_"+mod+".npy").float32s())
 		}
 		labels := readNpy(t, name, part+"_labels.npy")
 		for i := range labels.rows {
@@ -35,11 +36,11 @@ func readDataset(t testing.TB, name string) *dataset {
 					set = append(set, uint32(l))
 				}
 			}
-			m.labels = append(m.labels, set)
+			m.Labels = append(m.Labels, set)
 		}
 	}
 	for i, mod := range []string{"image", "text"} {
-		d.modalities = append(d.modalities, model.Modality{Name: mod, Dim: len(d.train.vectors[i][0])})
+		d.modalities = append(d.modalities, model.Modality{Name: mod, Dim: len(d.train.Vectors[i][0])})
 	}
 	return d
 }
@@ -134,7 +135,7 @@ func TestGolden(t *testing.T) {
 					flips += flipped(s, readNpy(t, "golden", variant, "H_final.npy"))
 				}
 			}
-			result := need(train(t.Context(), data.modalities, data.train, nil, opt, from))(t)
+			result := need(train(t.Context(), data.modalities, synthetic(data.train), nil, opt, from))(t)
 			var maxF float64
 			for i, f := range result.Report.Objective {
 				maxF = max(maxF, math.Abs(f/want.Objective[i]-1))
@@ -152,7 +153,7 @@ func TestGolden(t *testing.T) {
 				}
 			}
 			db := codec.NewCodes(32, 0)
-			for i := range data.train.labels {
+			for i := range data.train.Labels {
 				db.Append(last.code(i))
 			}
 			checkFlips(t, variant, data, result.Model)
@@ -180,12 +181,12 @@ func TestGoldenLabels(t *testing.T) {
 	man := goldenManifest(t)
 	data := readDataset(t, "wiki")
 	opt := need(Options{Bits: 32, Anchors: 800, Aim: model.AimCodes}.withDefaults(data.modalities))(t)
-	result := need(train(t.Context(), data.modalities, data.train, nil, opt, goldenStart(t)))(t)
+	result := need(train(t.Context(), data.modalities, synthetic(data.train), nil, opt, goldenStart(t)))(t)
 	// Classes do not overlap, so labels, the limit of large delta, has the codes of
 	// joint.
 	h := readNpy(t, "golden", "joint", "H_final.npy")
 	code := codec.NewCode(32)
-	for i, labels := range data.train.labels {
+	for i, labels := range data.train.Labels {
 		result.Model.LabelCode(code, labels)
 		for j := range 32 {
 			stopIf(t, code.Bit(j) != (h.row(j)[i] > 0), "bit %d of item %d differs between labels and joint",
@@ -195,10 +196,10 @@ func TestGoldenLabels(t *testing.T) {
 	e := result.Model.NewEncoder()
 	phi := make([]float32, 800)
 	for i := range data.modalities {
-		for part, m := range map[string]*memory{"train": data.train, "test": data.query} {
+		for part, m := range map[string]*synth.Data{"train": data.train, "test": data.query} {
 			want := readNpy(t, "golden", fmt.Sprintf("phi%d_%s_first5.npy", i+1, part))
 			for row := range want.rows {
-				must(t, e.MapVector(phi, i, model.Dense(m.vectors[i][row])))
+				must(t, e.MapVector(phi, i, model.Dense(m.Vectors[i][row])))
 				// The exponent is a difference of float32 sums. Over the whole set, the
 				// root mean square error of phi is 3e-8.
 				d := maxDifference(widened(phi), want.row(row))
@@ -206,7 +207,7 @@ func TestGoldenLabels(t *testing.T) {
 			}
 		}
 		var sum, square float64
-		for _, x := range data.train.vectors[i] {
+		for _, x := range data.train.Vectors[i] {
 			must(t, e.MapVector(phi, i, model.Dense(x)))
 			for _, v := range phi {
 				sum += float64(v)
@@ -226,30 +227,9 @@ func TestGoldenLabels(t *testing.T) {
 func (d *dataset) evaluate(t testing.TB, m *model.Model, db codec.Codes,
 	from int) (hamming, asymmetric eval.Metrics) {
 	t.Helper()
-	e := m.NewEncoder()
-	queries := codec.NewCodes(m.Bits(), 0)
-	code := codec.NewCode(m.Bits())
-	var z [][]float64
-	for _, x := range d.query.vectors[from] {
-		row := make([]float64, m.Bits())
-		must(t, e.Project(row, from, x))
-		z = append(z, row)
-		queries.Append(codec.PackSigns(code, row))
-	}
-	hamming = need(eval.Evaluate(t.Context(), db, d.train.labels, queries, d.query.labels, 50))(t)
-	asymmetric = need(eval.EvaluateAsymmetric(t.Context(), db, d.train.labels, z, d.query.labels, 50))(t)
-	return hamming, asymmetric
-}
-
-// labelCodes are the codes of the training items.
-func (d *dataset) labelCodes(m *model.Model) codec.Codes {
-	db := codec.NewCodes(m.Bits(), len(d.train.labels))
-	code := codec.NewCode(m.Bits())
-	for _, labels := range d.train.labels {
-		m.LabelCode(code, labels)
-		db.Append(code)
-	}
-	return db
+	z, queries, labels := projections(t, m, from, d.query)
+	hamming = need(eval.Evaluate(t.Context(), db, d.train.Labels, queries, labels, 50))(t)
+	return hamming, need(eval.EvaluateAsymmetric(t.Context(), db, d.train.Labels, z, labels, 50))(t)
 }
 
 func flipped(s *solver, h matrix) int {
@@ -297,7 +277,7 @@ func checkFlips(t *testing.T, variant string, data *dataset, m *model.Model) {
 		codes := readNpy(t, "golden", variant, "test_codes_"+name+".npy")
 		flips := 0
 		z := make([]float64, m.Bits())
-		for row, x := range data.query.vectors[i] {
+		for row, x := range data.query.Vectors[i] {
 			must(t, e.Project(z, i, x))
 			for j, v := range z {
 				if (v >= 0) != (codes.row(j)[row] > 0) {

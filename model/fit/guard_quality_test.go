@@ -12,7 +12,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
-	"github.com/fddhdb/fddhdb/model/eval"
 )
 
 var guardSeeds = flag.Int("seeds", 1, "seeds of each set that TestGuardQuality tries")
@@ -37,7 +36,6 @@ func guardTrials(t *testing.T) (trials []guardTrial) {
 		}
 	}
 	split := func(d *synth.Data) (data, queries *synth.Data) { return d.Slice(0, 2000), d.Slice(2000, 2500) }
-	asData := func(m *memory) *synth.Data { return &synth.Data{Vectors: m.vectors, Labels: m.labels} }
 	for _, noise := range []float64{1, 2} {
 		for _, labels := range []int{1, 3} {
 			data, queries := split(synth.Pairs(synth.Config{Items: 2500, Classes: 12, Dims: []int{24, 16},
@@ -56,8 +54,8 @@ func guardTrials(t *testing.T) (trials []guardTrial) {
 			continue
 		}
 		d := readDataset(t, name)
-		add(name, .1, asData(d.train), asData(d.query), true, false)
-		add(name, .3, asData(d.train), asData(d.query), true, false)
+		add(name, .1, d.train, d.query, true, false)
+		add(name, .3, d.train, d.query, true, false)
 	}
 	if !*allFigures {
 		for i := range len(trials) / 2 { // each set, with alternating settings
@@ -78,14 +76,7 @@ type guardOutcome struct {
 // revision after each. An item is stored under the code that it gets when it comes.
 func (g *guardTrial) run(t *testing.T, seed uint64) guardOutcome {
 	t.Helper()
-	order := rand.New(rand.NewPCG(seed, 77)).Perm(g.data.Items())
-	mixed := &synth.Data{Vectors: make([][][]float32, len(g.data.Vectors))}
-	for _, i := range order {
-		mixed.Labels = append(mixed.Labels, g.data.Labels[i])
-		for mod, x := range g.data.Item(i) {
-			mixed.Vectors[mod] = append(mixed.Vectors[mod], x)
-		}
-	}
+	mixed := picked(g.data, rand.New(rand.NewPCG(seed, 77)).Perm(g.data.Items()))
 	n := int(g.share * float64(mixed.Items()))
 	opt := Options{Bits: 64}
 	if g.published {
@@ -94,18 +85,9 @@ func (g *guardTrial) run(t *testing.T, seed uint64) guardOutcome {
 	}
 	opt.Seed = seed
 	o, guard, rest := guarded(t, mixed, opt, n, min(100, n/2))
-	var out guardOutcome
-	var err error
-	out.verdict = need(guard.Verdict())(t)
-	first, err := o.Revision() // as o has learned nothing yet, the model of the training
-	must(t, err)
-	before, stream := codec.NewCodes(64, 0), codec.NewCodes(64, 0)
-	code := codec.NewCode(64)
-	for _, labels := range mixed.Labels[:n] {
-		first.LabelCode(code, labels)
-		before.Append(code)
-		stream.Append(code)
-	}
+	out := guardOutcome{verdict: need(guard.Verdict())(t)}
+	first := need(o.Revision())(t) // as o has learned nothing yet, the model of the training
+	before, stream := codesOf(first, mixed.Labels[:n]), codesOf(first, mixed.Labels[:n])
 	m := first
 	for len(rest) > 0 {
 		chunk := rest[:min(200, len(rest))]
@@ -118,9 +100,9 @@ func (g *guardTrial) run(t *testing.T, seed uint64) guardOutcome {
 		m = need(o.Revision())(t)
 	}
 	for from := range g.data.Vectors {
-		was := askAll(t, first, from, g.queries, before, mixed.Labels)
-		is := askAll(t, m, from, g.queries, stream, mixed.Labels)
-		out.gain += (is - was) / float64(len(g.data.Vectors))
+		was := asked(t, first, from, g.queries, before, mixed.Labels)
+		is := asked(t, m, from, g.queries, stream, mixed.Labels)
+		out.gain += (is.MAPTie - was.MAPTie) / float64(len(g.data.Vectors))
 	}
 	return out
 }
@@ -135,20 +117,6 @@ func storedCode(t *testing.T, m *model.Model, item model.Example) codec.Code {
 	}
 	m.Fuse(fused, z)
 	return codec.PackSigns(codec.NewCode(m.Bits()), fused)
-}
-
-// askAll returns the mAP of queries by one modality.
-func askAll(t *testing.T, m *model.Model, from int, queries *synth.Data, db codec.Codes,
-	labels [][]uint32) float64 {
-	t.Helper()
-	e, z, code, codes := m.NewEncoder(), make([]float64, m.Bits()), codec.NewCode(m.Bits()),
-		codec.NewCodes(m.Bits(), 0)
-	for _, x := range queries.Vectors[from] {
-		must(t, e.Project(z, from, x))
-		codes.Append(codec.PackSigns(code, z))
-	}
-	found := need(eval.Evaluate(t.Context(), db, labels, codes, queries.Labels, 50))(t)
-	return found.MAPTie
 }
 
 // TestGuardQuality compares the verdict of a guard with the results of new queries, and

@@ -15,8 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/eval"
 )
 
 // A tester is what tests, benchmarks, fuzzers and checks of random values have in common.
@@ -100,18 +102,15 @@ func errorIs(t tester, err error, want any, says ...string) {
 	failIf(t, !like(err, want, says...), "%v, want %v that says %q", err, want, says)
 }
 
-// memory is a source over rows in memory: vectors by modality and item.
-type memory struct {
-	vectors [][][]float32
-	labels  [][]uint32
-}
+// memory is a source over items in memory.
+type memory struct{ *synth.Data }
 
-func (s *memory) Examples(ctx context.Context) iter.Seq2[model.Example, error] {
+func (s memory) Examples(context.Context) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
 		// One example for all items, overwritten: training must not keep it.
-		ex := model.Example{Vectors: make([]model.Vector, len(s.vectors))}
-		for i, labels := range s.labels {
-			for t, rows := range s.vectors {
+		ex := model.Example{Vectors: make([]model.Vector, len(s.Vectors))}
+		for i, labels := range s.Labels {
+			for t, rows := range s.Vectors {
 				if rows[i] == nil {
 					ex.Vectors[t].Value = nil
 				} else {
@@ -134,7 +133,55 @@ func denseAll(rows [][]float32) (xs []model.Vector) {
 	return xs
 }
 
-func synthetic(d *synth.Data) *memory { return &memory{vectors: d.Vectors, labels: d.Labels} }
+func synthetic(d *synth.Data) memory { return memory{d} }
+
+// picked returns some items of d.
+func picked(d *synth.Data, rows []int) *synth.Data {
+	p := &synth.Data{Vectors: make([][][]float32, len(d.Vectors))}
+	for _, i := range rows {
+		for t, x := range d.Item(i) {
+			p.Vectors[t] = append(p.Vectors[t], x)
+		}
+		p.Labels = append(p.Labels, d.Labels[i])
+	}
+	return p
+}
+
+// codesOf returns the codes that a model gives to labels of items.
+func codesOf(m *model.Model, labels [][]uint32) codec.Codes {
+	codes, code := codec.NewCodes(m.Bits(), len(labels)), codec.NewCode(m.Bits())
+	for _, l := range labels {
+		m.LabelCode(code, l)
+		codes.Append(code)
+	}
+	return codes
+}
+
+// projections returns the projections of the vectors of modality mod of d, their codes, and the labels of the
+// items that have it.
+func projections(t testing.TB, m *model.Model, mod int,
+	d *synth.Data) (z [][]float64, codes codec.Codes, labels [][]uint32) {
+	t.Helper()
+	e, codes, code := m.NewEncoder(), codec.NewCodes(m.Bits(), 0), codec.NewCode(m.Bits())
+	for i, x := range d.Vectors[mod] {
+		if x == nil {
+			continue
+		}
+		row := make([]float64, m.Bits())
+		must(t, e.Project(row, mod, x))
+		z, labels = append(z, row), append(labels, d.Labels[i])
+		codes.Append(codec.PackSigns(code, row))
+	}
+	return z, codes, labels
+}
+
+// asked returns the figures of retrieval by modality mod of queries among items with some codes and labels.
+func asked(t testing.TB, m *model.Model, mod int, queries *synth.Data, db codec.Codes,
+	labels [][]uint32) eval.Metrics {
+	t.Helper()
+	_, codes, of := projections(t, m, mod, queries)
+	return need(eval.Evaluate(t.Context(), db, labels, codes, of, 50))(t)
+}
 
 func modalitiesOf(dims []int) []model.Modality {
 	names := []string{"image", "text", "sound"}
@@ -158,16 +205,20 @@ func settled(modalities []model.Modality, opt Options) Options {
 	return full
 }
 
-// trained trains on all items of d.
-func trained(t testing.TB, d *synth.Data, opt Options) *Result {
-	t.Helper()
-	return need(Train(t.Context(), modalitiesOf(dimsOf(d.Vectors...)), synthetic(d), opt))(t)
+// learned is Train of all items of d, and trained is learned without an error.
+func learned(t testing.TB, d *synth.Data, opt Options) (*Result, error) {
+	return Train(t.Context(), modalitiesOf(dimsOf(d.Vectors...)), synthetic(d), opt)
 }
 
-// dimsOf returns the dimensions of modalities.
+func trained(t testing.TB, d *synth.Data, opt Options) *Result {
+	t.Helper()
+	return need(learned(t, d, opt))(t)
+}
+
+// dimsOf returns the dimensions of modalities, 1 for those without vectors.
 func dimsOf(vectors ...[][]float32) (dims []int) {
 	for _, rows := range vectors {
-		d := 0
+		d := 1
 		for _, x := range rows {
 			d = max(d, len(x))
 		}

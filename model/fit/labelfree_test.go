@@ -14,12 +14,11 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
-	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"gonum.org/v1/gonum/mat"
 )
 
-// unlabelled is a source of items without labels.
-func unlabelled(vectors ...[][]float32) *memory {
-	return &memory{vectors: vectors, labels: make([][]uint32, len(vectors[0]))}
+func unlabelled(vectors ...[][]float32) *synth.Data {
+	return &synth.Data{Vectors: vectors, Labels: make([][]uint32, len(vectors[0]))}
 }
 
 // freely trains without labels, by the method that fits the modalities if there is none.
@@ -28,7 +27,7 @@ func freely(t testing.TB, opt Options, vectors ...[][]float32) *Result {
 	if opt.Method == model.MethodAuto {
 		opt.Method = []model.Method{model.MethodITQ, model.MethodCCAITQ}[min(len(vectors)-1, 1)]
 	}
-	return need(Train(t.Context(), modalitiesOf(dimsOf(vectors...)), unlabelled(vectors...), opt))(t)
+	return trained(t, unlabelled(vectors...), opt)
 }
 
 // signCode returns the code of a vector of modality m.
@@ -44,20 +43,7 @@ func TestITQ(t *testing.T) {
 	effort.LongWithRace(t)
 	rows := synth.Embeddings(0, 6000, 128, 5)
 	itq := freely(t, Options{Bits: 64}, rows)
-	p := dense.Of(64, 129, itq.Model.Parts().Projections[0])
-	for i := range p.Rows {
-		for j := range i + 1 {
-			dot := 0.0
-			for k := range p.Cols {
-				dot += p.Data[i*p.Cols+k] * p.Data[j*p.Cols+k]
-			}
-			want := 0.0
-			if i == j {
-				want = 1
-			}
-			stopIf(t, math.Abs(dot-want) > 1e-9, "rows %d and %d of W have the product %g", i, j, dot)
-		}
-	}
+	failIf(t, !orthonormal(mat.NewDense(64, 129, itq.Model.Parts().Projections[0])), "the rows of W are not")
 	r := itq.Report
 	failIf(t, r.ConstantBits > 0 || r.BitBalance > .3 || r.DistinctCodes < 2000,
 		"%d constant bits, balance %.3f, %d distinct codes", r.ConstantBits, r.BitBalance, r.DistinctCodes)
@@ -289,18 +275,17 @@ func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
 		"bits":   {Bits: 12}, "cca-itq learns": {Method: model.MethodCCAITQ},
 	} {
 		opt.Method = cmp.Or(opt.Method, model.MethodITQ)
-		_, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows), opt)
+		_, err := learned(t, unlabelled(rows), opt)
 		failIf(t, !like(err, model.ErrOption, what), "%s: %v", what, err)
 	}
-	_, err := Train(t.Context(), modalitiesOf([]int{16, 16}), unlabelled(rows, rows),
-		Options{Method: model.MethodITQ, Bits: 8})
+	_, err := learned(t, unlabelled(rows, rows), Options{Method: model.MethodITQ, Bits: 8})
 	failIf(t, !like(err, model.ErrOption, "cca-itq"), "itq of two spaces: %v", err)
-	_, err = Train(t.Context(), modalitiesOf([]int{16}), unlabelled(nil), Options{})
+	_, err = learned(t, unlabelled(nil), Options{})
 	failIf(t, !like(err, model.ErrNoLabels, "itq"), "without a method: %v", err)
-	errorIs(t, errOf(Train(t.Context(), modalitiesOf([]int{1 << 15}),
-		unlabelled([][]float32{make([]float32, 1<<15)}), Options{Method: model.MethodITQ})), model.ErrOption)
-	errorIs(t, errOf(Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows),
-		Options{Method: model.MethodITQ, MemoryBytes: 1})), new(*MemoryError))
+	errorIs(t, errOf(learned(t, unlabelled([][]float32{make([]float32, 1<<15)}),
+		Options{Method: model.MethodITQ})), model.ErrOption)
+	errorIs(t, errOf(learned(t, unlabelled(rows), Options{Method: model.MethodITQ, MemoryBytes: 1})),
+		new(*MemoryError))
 }
 
 // Input from which little or nothing can be learned.
@@ -328,7 +313,7 @@ func TestLabelFreeDegenerate(t *testing.T) {
 				continue // they differ, or are too small to differ in squares
 			}
 			opt := Options{Method: model.MethodITQ, Features: map[string]model.FeatureKind{"image": kind}}
-			r, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled(c.rows), opt)
+			r, err := learned(t, unlabelled(c.rows), opt)
 			if !errors.Is(err, c.want) {
 				t.Errorf("%s, %v: %v", name, kind, err)
 				continue
@@ -345,10 +330,9 @@ func TestLabelFreeDegenerate(t *testing.T) {
 			}
 		}
 	}
-	errorIs(t, errOf(Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{nil, nil}),
-		Options{Method: model.MethodITQ})), ErrNoItems)
-	errorIs(t, errOf(Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{}),
-		Options{Method: model.MethodITQ})), ErrNoItems)
+	errorIs(t, errOf(learned(t, unlabelled([][]float32{nil, nil}), Options{Method: model.MethodITQ})),
+		ErrNoItems)
+	errorIs(t, errOf(learned(t, unlabelled([][]float32{}), Options{Method: model.MethodITQ})), ErrNoItems)
 	a, b := synth.PairedEmbeddings(0, 300, 12, 8, 1)
 	for i := range a {
 		if i%2 == 0 {
@@ -357,12 +341,12 @@ func TestLabelFreeDegenerate(t *testing.T) {
 			b[i] = nil
 		}
 	}
-	_, err := Train(t.Context(), modalitiesOf([]int{12, 8}), unlabelled(a, b),
-		Options{Method: model.MethodCCAITQ})
+	_, err := learned(t, unlabelled(a, b), Options{Method: model.MethodCCAITQ})
 	failIf(t, !like(err, ErrUnpaired, `"image" and "text"`), "items that are not paired: %v", err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	errorIs(t, errOf(Train(ctx, modalitiesOf([]int{16}), unlabelled(synth.Embeddings(0, 2000, 16, 1)),
+	errorIs(t, errOf(Train(ctx, modalitiesOf([]int{16}),
+		synthetic(unlabelled(synth.Embeddings(0, 2000, 16, 1))),
 		Options{Method: model.MethodITQ})), context.Canceled)
 }
 
@@ -382,7 +366,7 @@ func TestLabelFreeSparse(t *testing.T) {
 		dense := freely(t, opt, rows).Model
 		mods := modalitiesOf([]int{60})
 		mods[0].Sparse = true
-		r := need(Train(t.Context(), mods, unlabelled(rows), opt))(t)
+		r := need(Train(t.Context(), mods, synthetic(unlabelled(rows)), opt))(t)
 		off := 0
 		for _, x := range rows {
 			var sparse model.Vector
@@ -395,51 +379,17 @@ func TestLabelFreeSparse(t *testing.T) {
 	}
 }
 
-// A vector has the same projection alone and among others.
+// A vector has the same projection alone and among others, and when the model was stored.
 func TestLabelFreeProjectVectorsIsProject(t *testing.T) {
 	a, b := synth.PairedEmbeddings(0, 300, 30, 20, 1)
 	for _, m := range []*model.Model{freely(t, Options{Bits: 72}, a).Model,
 		freely(t, Options{Bits: 16}, a, b).Model} {
-		q := m.Bits()
-		all := make([]float64, 100*q)
+		q, back := m.Bits(), need(model.Unmarshal(need(m.MarshalBinary())(t)))(t)
+		all, z := make([]float64, 100*q), make([]float64, q)
 		must(t, m.NewEncoder().ProjectVectors(all, 0, denseAll(a[:100])))
-		z := make([]float64, q)
 		for i, x := range a[:100] {
-			must(t, m.NewEncoder().Project(z, 0, x))
+			must(t, back.NewEncoder().Project(z, 0, x))
 			stopIf(t, !slices.Equal(z, all[i*q:(i+1)*q]), "%v: vector %d has two projections", m.Method(), i)
-		}
-	}
-}
-
-// labelFreeModels are models of all methods without labels, in a few KiB.
-func labelFreeModels(t testing.TB) (list []*model.Model) {
-	a, b := synth.PairedEmbeddings(0, 80, 12, 5, 1)
-	return append(list,
-		freely(t, Options{Method: model.MethodITQ, Bits: 8,
-			Features: map[string]model.FeatureKind{"image": model.FeaturesZScore}}, a).Model,
-		freely(t, Options{Bits: 8, Features: map[string]model.FeatureKind{"text": model.FeaturesRaw}}, a,
-			b).Model)
-}
-
-func TestLabelFreeMarshal(t *testing.T) {
-	a, b := synth.PairedEmbeddings(0, 80, 12, 5, 1)
-	for _, m := range labelFreeModels(t) {
-		stored := need(m.MarshalBinary())(t)
-		back := need(model.Unmarshal(stored))(t)
-		failIf(t, back.Fingerprint() != m.Fingerprint() || back.Method() != m.Method() ||
-			back.Seed() != m.Seed() || !slices.Equal(back.Modalities(), m.Modalities()) ||
-			back.Map(0) != model.MapLinear, "%v: another model comes back", m.Method())
-		for mod, rows := range [][][]float32{a, b}[:len(m.Modalities())] {
-			for _, x := range rows {
-				stopIf(t, codec.Distance(signCode(t, m, mod, x), signCode(t, back, mod, x)) != 0,
-					"%v: another code comes back", m.Method())
-			}
-		}
-		again, _ := back.MarshalBinary()
-		failIf(t, !bytes.Equal(again, stored), "%v: it is not stored the same again", m.Method())
-		for _, cut := range []int{1, 9, len(stored) / 2, len(stored) - 1} {
-			_, err := model.Unmarshal(stored[:cut])
-			failIf(t, !errors.Is(err, codec.ErrCorrupt), "%v: %d bytes of it: %v", m.Method(), cut, err)
 		}
 	}
 }

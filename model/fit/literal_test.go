@@ -237,18 +237,14 @@ func relative(a, b mat.Matrix) float64 {
 	return mat.Norm(&x, 2) / (1e-300 + mat.Norm(b, 2))
 }
 
+// orthonormal reports whether the rows of a matrix are.
+func orthonormal(rows mat.Matrix) bool { return isIdentity(product(rows, rows.T())) }
+
 func isIdentity(m mat.Matrix) bool {
 	n, _ := m.Dims()
+	one := mat.NewDense(n, n, nil)
 	for i := range n {
-		for j := range n {
-			want := 0.0
-			if i == j {
-				want = 1
-			}
-			if math.Abs(m.At(i, j)-want) > 1e-10 {
-				return false
-			}
-		}
+		one.Set(i, i, 1)
 	}
-	return true
+	return mat.EqualApprox(m, one, 1e-9)
 }

@@ -17,7 +17,7 @@ import (
 // later. The model is trained with the settings of the authors, but for the aim.
 type wikiStream struct {
 	data  *dataset
-	first *memory
+	first *synth.Data
 	rest  []model.Example
 	*Result
 }
@@ -26,32 +26,20 @@ const textLeads = 1
 
 func newWikiStream(t *testing.T, data *dataset, seed uint64, aim model.Aim) *wikiStream {
 	t.Helper()
-	n := len(data.train.labels)
+	n := data.train.Items()
 	order := rand.New(rand.NewPCG(seed, 77)).Perm(n)
-	pick := func(rows []int) *memory {
-		m := &memory{vectors: make([][][]float32, 2)}
-		for _, i := range rows {
-			m.labels = append(m.labels, data.train.labels[i])
-			for mod, x := range data.train.vectors {
-				m.vectors[mod] = append(m.vectors[mod], x[i])
-			}
-		}
-		return m
-	}
-	s := &wikiStream{data: data, first: pick(order[:n/10])}
-	rest := pick(order[n/10:])
-	s.rest = examples(&synth.Data{Vectors: rest.vectors, Labels: rest.labels}, never)
+	s := &wikiStream{data: data, first: picked(data.train, order[:n/10])}
+	s.rest = examples(picked(data.train, order[n/10:]), never)
 	opt := authors(64)
 	opt.Seed, opt.Anchors, opt.Aim = seed, 0, aim
-	s.Result = need(Train(t.Context(), data.modalities, s.first, opt))(t)
+	s.Result = trained(t, s.first, opt)
 	return s
 }
 
 // online returns an Online that has not learned the rest.
 func (s *wikiStream) online(t *testing.T) *model.Online {
 	t.Helper()
-	o := need(model.NewOnline(s.Model, s.Statistics.Clone()))(t)
-	return o
+	return need(model.NewOnline(s.Model, s.Statistics.Clone()))(t)
 }
 
 // run streams the rest in chunks of 100, each followed by a revision, and runs all
@@ -61,19 +49,12 @@ func (s *wikiStream) run(t *testing.T, hidden, own bool,
 	learn func(o *model.Online, items []model.Example)) (i2t, t2i float64) {
 	t.Helper()
 	o, m := s.online(t), s.Model
-	db := []codec.Codes{codec.NewCodes(64, 0), codec.NewCodes(64, 0)} // by querying modality
+	db := []codec.Codes{codesOf(m, s.first.Labels), codesOf(m, s.first.Labels)} // by querying modality
 	coder := []int{textLeads, textLeads}
 	if own {
 		coder = []int{1, 0}
 	}
-	var labels [][]uint32
-	code := codec.NewCode(64)
-	for _, l := range s.first.labels {
-		m.LabelCode(code, l)
-		db[0].Append(code)
-		db[1].Append(code)
-		labels = append(labels, l)
-	}
+	labels, code := slices.Clone(s.first.Labels), codec.NewCode(64)
 	for items := range slices.Chunk(s.rest, 100) {
 		items = slices.Clone(items)
 		for i := range items {
@@ -102,13 +83,7 @@ func (s *wikiStream) run(t *testing.T, hidden, own bool,
 func (s *wikiStream) ask(t *testing.T, m *model.Model, db []codec.Codes,
 	labels [][]uint32) (i2t, t2i float64) {
 	t.Helper()
-	train := *s.data.train
-	train.labels = labels
-	d := *s.data
-	d.train = &train
-	a, _ := d.evaluate(t, m, db[0], 0)
-	b, _ := d.evaluate(t, m, db[1], 1)
-	return a.MAP, b.MAP
+	return asked(t, m, 0, s.data.query, db[0], labels).MAP, asked(t, m, 1, s.data.query, db[1], labels).MAP
 }
 
 // teach returns a function that learns items with a teacher.
@@ -122,7 +97,7 @@ func teach(t *testing.T, teacher model.Teacher) func(o *model.Online, items []mo
 // adopts it. Until then items wait. A quarter of the labelled items is held back.
 func (s *wikiStream) guardedTeach(t *testing.T,
 	verdicts *[]model.Verdict) func(o *model.Online, items []model.Example) {
-	held := examples(&synth.Data{Vectors: s.first.vectors, Labels: s.first.labels}, never)
+	held := examples(s.first, never)
 	held = held[:len(held)/4]
 	var lessons []model.Lesson
 	for i, item := range held {
@@ -163,9 +138,9 @@ func TestOnlineQuality(t *testing.T) {
 		}
 		opt := authors(64)
 		opt.Seed, opt.Aim = seed, model.AimLabels
-		batch := need(Train(t.Context(), data.modalities, data.train, opt))(t)
-		db := data.labelCodes(batch.Model)
-		i2t, t2i := s.ask(t, batch.Model, []codec.Codes{db, db}, data.train.labels)
+		batch := trained(t, data.train, opt)
+		db := codesOf(batch.Model, data.train.Labels)
+		i2t, t2i := s.ask(t, batch.Model, []codec.Codes{db, db}, data.train.Labels)
 		note("batch", i2t, t2i)
 		for _, c := range []struct {
 			what        string
@@ -238,9 +213,9 @@ func TestOnlineEqualsBatch(t *testing.T) {
 	stats := s.Statistics.Clone()
 	must(t, stats.Merge(shard(t, s.Model, whole)))
 	batch, _ := need2(s.Model.Refit(stats, nil))(t)
-	codes := data.labelCodes(batch)
+	codes := codesOf(batch, data.train.Labels)
 	db := []codec.Codes{codes, codes}
-	wantI, wantT := s.ask(t, batch, db, data.train.labels)
+	wantI, wantT := s.ask(t, batch, db, data.train.Labels)
 	reversed := slices.Clone(s.rest)
 	slices.Reverse(reversed)
 	for _, c := range []struct {
@@ -262,9 +237,9 @@ func TestOnlineEqualsBatch(t *testing.T) {
 		fine(t, o.Statistics().Same(stats, 1e-9), what)
 		m := need(o.Revision())(t)
 		flips := s.flips(t, m, batch)
-		i2t, t2i := s.ask(t, m, db, data.train.labels)
+		i2t, t2i := s.ask(t, m, db, data.train.Labels)
 		t.Logf("%s: %d of %d query bits flipped, mAP off by %.2g and %.2g", what, flips,
-			2*64*len(data.query.labels), i2t-wantI, t2i-wantT)
+			2*64*len(data.query.Labels), i2t-wantI, t2i-wantT)
 		failIf(t, flips > 6 || !(math.Abs(i2t-wantI) < 1e-3) || !(math.Abs(t2i-wantT) < 1e-3),
 			"%s: %d query bits flipped, mAP %.4f / %.4f instead of %.4f / %.4f", what, flips, i2t, t2i, wantI,
 			wantT)
@@ -274,17 +249,11 @@ func TestOnlineEqualsBatch(t *testing.T) {
 // flips counts the bits in which two models differ in the codes of the queries.
 func (s *wikiStream) flips(t *testing.T, a, b *model.Model) (n int) {
 	t.Helper()
-	za, zb := make([]float64, 64), make([]float64, 64)
-	ea, eb := a.NewEncoder(), b.NewEncoder()
-	for mod, rows := range s.data.query.vectors {
-		for _, x := range rows {
-			must(t, ea.Project(za, mod, x))
-			must(t, eb.Project(zb, mod, x))
-			for j, v := range za {
-				if (v >= 0) != (zb[j] >= 0) {
-					n++
-				}
-			}
+	for mod := range s.data.query.Vectors {
+		_, is, _ := projections(t, a, mod, s.data.query)
+		_, was, _ := projections(t, b, mod, s.data.query)
+		for i := range is.Len() {
+			n += codec.Distance(is.At(i), was.At(i))
 		}
 	}
 	return n

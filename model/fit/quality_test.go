@@ -52,8 +52,8 @@ func TestQuality(t *testing.T) {
 		mean := func(opt Options) (f figures) {
 			for seed := range seeds {
 				opt.Seed = uint64(seed)
-				result := need(Train(t.Context(), data.modalities, data.train, opt))(t)
-				db := data.labelCodes(result.Model)
+				result := trained(t, data.train, opt)
+				db := codesOf(result.Model, data.train.Labels)
 				a, _ := data.evaluate(t, result.Model, db, 0)
 				b, _ := data.evaluate(t, result.Model, db, 1)
 				f.i2t += a.MAP / float64(seeds)

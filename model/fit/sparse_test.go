@@ -70,8 +70,7 @@ func sparseText(d int) []model.Modality {
 
 func trainOn(t testing.TB, m []model.Modality, xs []model.Vector, labels [][]uint32, opt Options) *Result {
 	t.Helper()
-	r := need(Train(t.Context(), m, &vectorSource{vectors: [][]model.Vector{xs}, labels: labels}, opt))(t)
-	return r
+	return need(Train(t.Context(), m, &vectorSource{vectors: [][]model.Vector{xs}, labels: labels}, opt))(t)
 }
 
 // TestSparseQuality: texts declared sparse get codes as good as those declared dense,

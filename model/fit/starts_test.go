@@ -24,7 +24,7 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 		t.Run(aim.String(), func(t *testing.T) {
 			data := synth.Pairs(synth.Config{Items: 400, Classes: 5, Dims: []int{7}, LabelsPerItem: 2,
 				Noise: 1.5})
-			c := chooserOf(t, modalitiesOf([]int{7}), synthetic(data), Options{Bits: 24, Aim: aim})
+			c := chooserOf(t, data, Options{Bits: 24, Aim: aim})
 			stopIf(t, len(c.starts) != MostStarts, "%d starts", len(c.starts))
 			const gamma, prior = .01, .25
 			tt := trialOf(c, model.MapRBF, 1, 60)
@@ -96,15 +96,15 @@ func TestBestStartIsTaken(t *testing.T) {
 	effort.Slow(t)
 	effort.WithoutRace(t)
 	dims := []int{7, 4}
-	data := synthetic(synth.Pairs(synth.Config{Items: 500, Classes: 6, Dims: dims, Noise: 1.5}))
-	r := need(Train(t.Context(), modalitiesOf(dims), data, Options{Bits: 16, Seed: 3}))(t)
+	data := synth.Pairs(synth.Config{Items: 500, Classes: 6, Dims: dims, Noise: 1.5})
+	r := trained(t, data, Options{Bits: 16, Seed: 3})
 	s := r.Report.Start
 	if s < 2 || s > MostStarts { // seed 3 has a better one than the first
 		t.Fatalf("start %d", s)
 	}
 	// The codes are those of a solver that begins at this start.
-	_, solved := choosersOf(t, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}),
-		[]open{{gamma: true}, {}}, modalitiesOf(dims), data)
+	_, solved := choosersOf(t, data, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}),
+		[]open{{gamma: true}, {}})
 	sets, got := solved[s-1].sets, codec.NewCode(16)
 	for set, columns := range sets.sets {
 		labels := sets.labelsOf(columns)
@@ -115,16 +115,15 @@ func TestBestStartIsTaken(t *testing.T) {
 	for _, opt := range []Options{{Bits: 16, Seed: 3}, settled(modalitiesOf(dims),
 		Options{Bits: 16, Seed: 3})} {
 		opt.Start = s
-		again := need(Train(t.Context(), modalitiesOf(dims), data, opt))(t)
+		again := trained(t, data, opt)
 		failIf(t, again.Report.Start != opt.Start || !slices.Equal(again.Model.Parts().C, r.Model.Parts().C),
 			"start %d given: %d, or other codes", opt.Start, again.Report.Start)
 		opt.Start = MostStarts + 1
-		_, err := Train(t.Context(), modalitiesOf(dims), data, opt)
+		_, err := learned(t, data, opt)
 		failIf(t, !errors.Is(err, model.ErrOption), "start %d: %v", opt.Start, err)
 	}
 	// With nothing to choose, the start is that of the seed.
-	given := need(Train(t.Context(), modalitiesOf(dims), data,
-		settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3})))(t)
+	given := trained(t, data, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}))
 	failIf(t, given.Report.Start != 1, "nothing is open, and yet start %d", given.Report.Start)
 }
 
@@ -141,7 +140,7 @@ func TestNothingIsLearnedFromTheItem(t *testing.T) {
 	// Half of the queries find the relevant half first, the others find it last.
 	chance := (1 + 1 - math.Ln2) / 2
 	for _, aim := range []model.Aim{model.AimLabels, model.AimCodes} {
-		c := chooserOf(t, modalitiesOf([]int{30}), src, Options{Bits: 16, Aim: aim})
+		c := chooserOf(t, src, Options{Bits: 16, Aim: aim})
 		for _, kind := range []model.MapKind{model.MapRBF, model.MapLinear, model.MapRBFLinear} {
 			tt := trialOf(c, kind, 1, 400)
 			for _, gamma := range []float64{1e-4, 1} {

@@ -21,13 +21,13 @@ func TestManyLabelSets(t *testing.T) {
 			rng.Float32()}
 	})
 	rng := rand.New(rand.NewPCG(7, 8))
-	for i, own := range src.labels {
-		src.labels[i] = slices.Compact(
+	for i, own := range src.Labels {
+		src.Labels[i] = slices.Compact(
 			slices.Sorted(slices.Values([]uint32{own[0], uint32(rng.IntN(24)), uint32(rng.IntN(24))})))
 	}
 	for _, aim := range []model.Aim{model.AimLabels, model.AimCodes} {
-		r := need(Train(t.Context(), modalitiesOf([]int{2}), src,
-			Options{Bits: 24, Anchors: 30, Aim: aim}))(t)
+		r := trained(t, src,
+			Options{Bits: 24, Anchors: 30, Aim: aim})
 		rep := r.Report
 		stopIf(t, rep.LabelSets <= mostTargets || rep.Choices["image"].Unfit != "" ||
 			rep.Choices["image"].MAP <= 0, "%d label sets, %+v", rep.LabelSets, rep.Choices["image"])
@@ -64,7 +64,7 @@ func TestStartsThatCannotBeJudged(t *testing.T) {
 		"embedded labels, given start":  {Bits: 16, Anchors: 30, LabelEmbedding: true, Start: 3},
 		"embedded labels, another seed": {Bits: 16, Anchors: 30, LabelEmbedding: true, Seed: 5},
 	} {
-		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), opt)
+		r, err := learned(t, data, opt)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

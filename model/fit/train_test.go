@@ -84,9 +84,10 @@ func TestAnyProcessors(t *testing.T) {
 		"embedded": {modalitiesOf([]int{48, 24}), synthetic(lacking),
 			Options{Bits: 64, Anchors: 64, LabelEmbedding: true}, true},
 		"everything": {all, everything, Options{Bits: 16, Anchors: 50, LabelEmbedding: true}, true},
-		"itq": {modalitiesOf([]int{30}), unlabelled(a), Options{Method: model.MethodITQ, Bits: 16},
+		"itq": {modalitiesOf([]int{30}), synthetic(unlabelled(a)), Options{Method: model.MethodITQ, Bits: 16},
 			false},
-		"cca-itq": {modalitiesOf([]int{30, 20}), unlabelled(a, b), Options{Method: model.MethodCCAITQ},
+		"cca-itq": {modalitiesOf([]int{30, 20}), synthetic(unlabelled(a, b)),
+			Options{Method: model.MethodCCAITQ},
 			false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +146,7 @@ func TestConstantModalityTeachesNothingAndHarmsNothing(t *testing.T) {
 		for _, kind := range []model.MapKind{model.MapRBF, model.MapLinear} {
 			opt := Options{Method: method, Bits: 16, Map: map[string]model.MapKind{"text": kind}}
 			if method == model.MethodPaper && kind == model.MapLinear {
-				errorIs(t, errOf(Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data), opt)),
+				errorIs(t, errOf(learned(t, data, opt)),
 					new(*FeaturesError))
 				continue
 			}
@@ -294,7 +295,7 @@ func TestSettle(t *testing.T) {
 // changing is a source of other items in each pass, of which the last one goes on. It fails where there are
 // none.
 type changing struct {
-	passes []*memory
+	passes []*synth.Data
 	err    error
 }
 
@@ -304,7 +305,7 @@ func (c *changing) Examples(ctx context.Context) iter.Seq2[model.Example, error]
 	if m == nil {
 		return func(yield func(model.Example, error) bool) { yield(model.Example{}, c.err) }
 	}
-	return m.Examples(ctx)
+	return synthetic(m).Examples(ctx)
 }
 
 func TestTrainRefuses(t *testing.T) {
@@ -317,7 +318,7 @@ func TestTrainRefuses(t *testing.T) {
 	two := modalitiesOf([]int{4, 3})
 	nan, inf := math.NaN(), math.Inf(1)
 	own := errors.New("the disk is on fire")
-	all, fewer := synthetic(good()), synthetic(good().Slice(0, 39))
+	all, fewer := good(), good().Slice(0, 39)
 	for _, c := range []struct {
 		name       string
 		modalities []model.Modality
@@ -326,7 +327,8 @@ func TestTrainRefuses(t *testing.T) {
 		is         any
 		says       string
 	}{
-		{name: "no items", src: &memory{vectors: make([][][]float32, 2)}, is: model.ErrNoLabels,
+		{name: "no items", src: synthetic(&synth.Data{Vectors: make([][][]float32, 2)}),
+			is:   model.ErrNoLabels,
 			says: "no item has any"},
 		{name: "no labels", src: alter(func(d *synth.Data) { d.Labels[7] = nil }), is: model.ErrNoLabels,
 			says: "item 7"},
@@ -384,19 +386,19 @@ func TestTrainRefuses(t *testing.T) {
 			says: `training item 0: a vector of 3 numbers, but modality "text" has 5`},
 		{name: "NaN", src: alter(func(d *synth.Data) { d.Vectors[1][30][2] = float32(nan) }),
 			is: model.ErrNotFinite, says: `item 30: modality "text", dimension 2 is NaN`},
-		{name: "a linear map too large", src: &memory{
-			vectors: [][][]float32{{make([]float32, wire.MaxFeatures), make([]float32, wire.MaxFeatures)}},
-			labels:  [][]uint32{{1}, {2}},
-		}, modalities: []model.Modality{{Name: "bag", Dim: wire.MaxFeatures}},
+		{name: "a linear map too large", src: synthetic(&synth.Data{
+			Vectors: [][][]float32{{make([]float32, wire.MaxFeatures), make([]float32, wire.MaxFeatures)}},
+			Labels:  [][]uint32{{1}, {2}},
+		}), modalities: []model.Modality{{Name: "bag", Dim: wire.MaxFeatures}},
 			opt: Options{Map: map[string]model.MapKind{"bag": model.MapLinear}}, is: model.ErrOption,
 			says: "32769 features"},
 		{name: "singular", src: alter(func(d *synth.Data) { d.Vectors[0][1] = d.Vectors[0][2] }),
 			opt: Options{Gamma: map[string]float64{"image": 0}}, is: new(*model.SingularError),
 			says: `modality "image" with gamma 0`},
-		{name: "source", src: &changing{[]*memory{all, nil}, own}, is: own, says: "item 0"},
-		{name: "fewer items later", src: &changing{[]*memory{all, fewer}, nil}, is: model.ErrMismatch,
+		{name: "source", src: &changing{[]*synth.Data{all, nil}, own}, is: own, says: "item 0"},
+		{name: "fewer items later", src: &changing{[]*synth.Data{all, fewer}, nil}, is: model.ErrMismatch,
 			says: "40 training items at first and has 39 now"},
-		{name: "more items later", src: &changing{[]*memory{fewer, all}, nil}, is: model.ErrMismatch,
+		{name: "more items later", src: &changing{[]*synth.Data{fewer, all}, nil}, is: model.ErrMismatch,
 			opt: Options{Method: model.MethodJoint}, says: "39 training items at first and has more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

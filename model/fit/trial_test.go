@@ -79,7 +79,7 @@ func TestHeldOut(t *testing.T) {
 	} {
 		data := synth.Pairs(synth.Config{Items: 70, Classes: 6, Dims: []int{6}, LabelsPerItem: aim.labels,
 			Noise: 1})
-		c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), aim.opt)
+		c := chooserOf(t, data, aim.opt)
 		n, q := len(c.xs), c.q
 		// What each row teaches, from the labels of its item alone.
 		y := make([][]float64, n)
@@ -174,7 +174,7 @@ func TestHeldOutWithoutSolution(t *testing.T) {
 		v := float32(class) + rng.Float32()
 		return []float32{v, v, rng.Float32()}
 	})
-	c := chooserOf(t, modalitiesOf([]int{3}), src, Options{Bits: 8})
+	c := chooserOf(t, src, Options{Bits: 8})
 	tt := trialOf(c, model.MapLinear, 1, 0)
 	if _, ok := tt.hold(c.basis.y, 0, len(c.xs)); ok {
 		t.Error("a singular matrix has a solution")

@@ -18,29 +18,19 @@ import (
 // of the training items trains, and the other half is the database.
 type halving struct {
 	result            *Result
-	database, queries *memory
+	database, queries *synth.Data
 	z, queryZ         [][][]float64 // by modality and item; nil if the item lacks the modality
 }
 
-func halve(t testing.TB, modalities []model.Modality, train, queries *memory, opt Options) *halving {
+func halve(t testing.TB, train, queries *synth.Data, opt Options) *halving {
 	t.Helper()
-	order := rand.New(rand.NewPCG(opt.Seed, 77)).Perm(len(train.labels))
-	part := func(rows []int) *memory {
-		m := &memory{vectors: make([][][]float32, len(modalities))}
-		for _, i := range rows {
-			for t := range modalities {
-				m.vectors[t] = append(m.vectors[t], train.vectors[t][i])
-			}
-			m.labels = append(m.labels, train.labels[i])
-		}
-		return m
-	}
-	h := &halving{database: part(order[len(order)/2:]), queries: queries}
-	h.result = need(Train(t.Context(), modalities, part(order[:len(order)/2]), opt))(t)
-	project := func(d *memory) [][][]float64 {
+	order := rand.New(rand.NewPCG(opt.Seed, 77)).Perm(train.Items())
+	h := &halving{database: picked(train, order[len(order)/2:]), queries: queries}
+	h.result = trained(t, picked(train, order[:len(order)/2]), opt)
+	project := func(d *synth.Data) [][][]float64 {
 		e := h.result.Model.NewEncoder()
-		z := make([][][]float64, len(modalities))
-		for m, rows := range d.vectors {
+		z := make([][][]float64, len(d.Vectors))
+		for m, rows := range d.Vectors {
 			z[m] = make([][]float64, len(rows))
 			for i, x := range rows {
 				if x == nil {
@@ -72,7 +62,7 @@ func (h *halving) figures(t testing.TB, how rank.Fusion) (all []float64) {
 			}
 			db, queries := codec.NewCodes(q, 0), codec.NewCodes(q, 0)
 			var labels, queryLabels [][]uint32
-			for i, l := range h.database.labels {
+			for i, l := range h.database.Labels {
 				parts := make([][]float64, len(h.z))
 				for t := range parts {
 					parts[t] = h.z[t][i]
@@ -83,7 +73,7 @@ func (h *halving) figures(t testing.TB, how rank.Fusion) (all []float64) {
 					labels = append(labels, l)
 				}
 			}
-			for i, l := range h.queries.labels {
+			for i, l := range h.queries.Labels {
 				if x := h.queryZ[from][i]; x != nil {
 					queries.Append(codec.PackSigns(code, x))
 					queryLabels = append(queryLabels, l)
@@ -103,19 +93,13 @@ func TestUnlabelledQuality(t *testing.T) {
 	effort.WithoutRace(t)
 	type set struct {
 		name           string
-		modalities     []model.Modality
-		train, queries *memory
+		train, queries *synth.Data
 		goal           []float64 // by direction, in the order of figures
 		worse          float64   // largest distance to the best of all
 	}
 	of := func(name string, d *synth.Data, worse float64) set {
-		var dims []int
-		for _, rows := range d.Vectors {
-			dims = append(dims, len(rows[0]))
-		}
 		n := d.Items() - 300
-		return set{name: name, modalities: modalitiesOf(dims), train: synthetic(d.Slice(0, n)),
-			queries: synthetic(d.Slice(n, n+300)), worse: worse}
+		return set{name: name, train: d.Slice(0, n), queries: d.Slice(n, n+300), worse: worse}
 	}
 	sets := []set{
 		of("noise", noisy(1500), .01),
@@ -133,7 +117,7 @@ func TestUnlabelledQuality(t *testing.T) {
 		}{{"wiki", []float64{.26, .59}}, {"ucidigits", []float64{.84, .955}}} {
 			t.Run(s.name, func(t *testing.T) { // skips if the data is not here
 				d := readDataset(t, s.name)
-				sets = append(sets, set{s.name, d.modalities, d.train, d.query, s.goal, .01})
+				sets = append(sets, set{s.name, d.train, d.query, s.goal, .01})
 			})
 		}
 	}
@@ -161,13 +145,13 @@ func TestUnlabelledQuality(t *testing.T) {
 			if !*allFigures {
 				opt.Anchors = 400 // choosing takes a fraction of the time
 			}
-			h := halve(t, s.modalities, s.train, s.queries, opt)
+			h := halve(t, s.train, s.queries, opt)
 			report := h.result.Report.Fusion
 			stopIf(t, report.Unfit != "", "%v", report.Unfit)
 			parts := h.result.Model.Parts()
 			tried := map[string][]float64{"sum": {1, 1}, "weighted": parts.Fusion}
-			for t, m := range s.modalities {
-				tried[m.Name] = make([]float64, len(s.modalities))
+			for t, m := range h.result.Model.Modalities() {
+				tried[m.Name] = make([]float64, len(s.train.Vectors))
 				tried[m.Name][t] = 1
 			}
 			for _, name := range slices.Sorted(maps.Keys(tried)) {
