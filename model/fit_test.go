@@ -10,7 +10,7 @@ import (
 )
 
 // The internal tests of package model learn by package fit, and measure by package eval; see
-// training_test.go.
+// kit_test.go.
 func init() {
 	model.Train = func(ctx context.Context, modalities []model.Modality, src model.Source,
 		opt model.Options) (*model.Result, error) {

@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"gonum.org/v1/gonum/mat"
 )
 
 // Tests of this package learn models by package fit, which imports it. So the external tests, which may
@@ -246,4 +248,21 @@ func labelFreeModels(t testing.TB) []*Model {
 		trained(t, &synth.Data{Vectors: [][][]float32{a, b}, Labels: none}, Options{Method: MethodCCAITQ,
 			Bits: 8, Features: map[string]FeatureKind{"text": FeaturesRaw}}).Model,
 	}
+}
+
+// allocated returns the bytes that have ever been allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// bounded fails if reading bytes of any origin allocates more than 64 MiB, which packed
+// anchors may take, and 64 times the input, garbage included.
+func bounded(t *testing.T, input int, f func()) {
+	t.Helper()
+	before := allocated()
+	f()
+	n := allocated() - before
+	failIf(t, n > uint64(64<<20+64*input), "%d bytes allocated for %d bytes of input", n, input)
 }
