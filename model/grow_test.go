@@ -69,15 +69,10 @@ func testGrow(t *testing.T, opt Options, most, least int) {
 			}
 		}
 		failIf(t, next.Fingerprint() == m.Fingerprint(), "the fingerprint is the same")
-		if refit, _, err := next.Refit(grown, nil); err != nil {
-			t.Fatal(err)
-		} else {
-			sameProjections(t, "grown", refit, m, 1e-9)
-		}
-		b := need(next.MarshalBinary())(t)
-		if read, err := Unmarshal(b); err != nil || !slices.Equal(read.Labels(), next.Labels()) {
-			t.Fatalf("%v", err)
-		}
+		refit, _ := need2(next.Refit(grown, nil))(t)
+		sameProjections(t, "grown", refit, m, 1e-9)
+		read := need(Unmarshal(need(next.MarshalBinary())(t)))(t)
+		failIf(t, !slices.Equal(read.Labels(), next.Labels()), "labels %v are read", read.Labels())
 		if label == 100 && len(m.labels) == 5 {
 			next.LabelCode(after, []uint32{label})
 			for _, l := range m.labels {

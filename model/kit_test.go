@@ -214,6 +214,11 @@ func marshal(t testing.TB, r *Result) (model, stats []byte) {
 
 func approx(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance }
 
+// finite reports whether all numbers are.
+func finite(x []float64) bool {
+	return !slices.ContainsFunc(x, func(v float64) bool { return v-v != 0 })
+}
+
 func widened(x []float32) []float64 {
 	wide := make([]float64, len(x))
 	for i, v := range x {

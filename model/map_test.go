@@ -374,11 +374,9 @@ func TestMomentsMerge(t *testing.T) {
 		whole.Settle()
 		parts.Settle()
 		for j := range whole.Mean {
-			if d := whole.Mean[j] - parts.Mean[j]; d*d > 1e-18*(1+whole.Mean[j]*whole.Mean[j]) {
-				t.Fatalf("mean %g, not %g", parts.Mean[j], whole.Mean[j])
-			}
-			if d := whole.m2[j] - parts.m2[j]; d*d > 1e-18*(1+whole.m2[j]*whole.m2[j]) {
-				t.Fatalf("squares %g, not %g", parts.m2[j], whole.m2[j])
+			for _, v := range [][2]float64{{whole.Mean[j], parts.Mean[j]}, {whole.m2[j], parts.m2[j]}} {
+				stopIf(t, !approx(v[0], v[1], 1e-9*max(1, math.Abs(v[0]))), "mean or squares %g, not %g",
+					v[1], v[0])
 			}
 			stopIf(t, whole.low[j] != parts.low[j], "least %g, not %g", parts.low[j], whole.low[j])
 		}

@@ -64,14 +64,11 @@ func TestRevisionRoundTrip(t *testing.T) {
 		}
 	}
 	base, _ := revised(t, false)
-	if got, err := base.UnmarshalRevision(marshalRevision(t, base, base)); err != nil ||
-		got.Fingerprint() != base.Fingerprint() {
-		t.Errorf("a model as a revision of itself: %v", err)
-	}
+	got := need(base.UnmarshalRevision(marshalRevision(t, base, base)))(t)
+	failIf(t, got.Fingerprint() != base.Fingerprint(), "a model as a revision of itself is another")
 	refit, _ := need2(base.Refit(small(t).Statistics, map[string]float64{"image": 3}))(t)
-	if got, err := base.UnmarshalRevision(marshalRevision(t, refit, base)); err != nil || got.Gamma(0) != 3 {
-		t.Errorf("another gamma: %v", err)
-	}
+	got = need(base.UnmarshalRevision(marshalRevision(t, refit, base)))(t)
+	failIf(t, got.Gamma(0) != 3, "another gamma: %g", got.Gamma(0))
 }
 
 func TestRevisionOfAnother(t *testing.T) {
@@ -132,9 +129,7 @@ func FuzzRevision(f *testing.F) {
 				!errors.As(err, new(*codec.FormatError)), "%v", err)
 			return
 		}
-		if again, err := m.MarshalRevision(base); err != nil || !bytes.Equal(again, b) {
-			t.Fatalf("other bytes the second time (%v)", err)
-		}
+		stopIf(t, !bytes.Equal(need(m.MarshalRevision(base))(t), b), "other bytes the second time")
 		stopIf(t, (m.Fingerprint() == base.Fingerprint()) != slices.Equal(m.Labels(), base.Labels()),
 			"the fingerprint does not follow the labels")
 		e := m.NewEncoder()

@@ -141,9 +141,7 @@ func TestSame(t *testing.T) {
 			slices.Reverse(rows)
 			reversed.Vectors = append(reversed.Vectors, rows)
 		}
-		if err := s.Same(shard(t, m, &reversed), 1e-12); err != nil {
-			t.Errorf("%v: in another order: %v", aim, err)
-		}
+		fine(t, s.Same(shard(t, m, &reversed), 1e-12), aim, "in another order")
 		for i, x := range reversed.Vectors[0] {
 			if x == nil {
 				continue
@@ -214,9 +212,8 @@ func TestStatisticsRefuse(t *testing.T) {
 	errorIs(t, third(a.Model.Refit(NewStatistics(a.Model), map[string]float64{"image": 0})),
 		new(*SingularError))
 	c := s.Clone()
-	if err := c.Merge(s); err != nil || c.Items(0) != 2*s.Items(0) {
-		t.Errorf("a clone merged with its original: %v, %d items", err, c.Items(0))
-	}
+	must(t, c.Merge(s))
+	failIf(t, c.Items(0) != 2*s.Items(0), "a clone merged with its original has %d items", c.Items(0))
 }
 
 // The trace is the sum of the squared lengths of all features.

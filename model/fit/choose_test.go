@@ -91,6 +91,15 @@ func made(n, classes int, f func(rng *rand.Rand, class int) []float32) *synth.Da
 	return m
 }
 
+// row returns a vector of d numbers.
+func row(d int, f func(j int) float64) []float32 {
+	x := make([]float32, d)
+	for j := range x {
+		x[j] = float32(f(j))
+	}
+	return x
+}
+
 // TestChooses: if data is made so that one setting helps, that setting is chosen.
 func TestChooses(t *testing.T) {
 	effort.LongWithRace(t)
@@ -115,39 +124,24 @@ func TestChooses(t *testing.T) {
 	}
 	// A class is a direction, and lengths differ by factors of thousands.
 	directions := made(500, 4, func(rng *rand.Rand, class int) []float32 {
-		x := make([]float32, 6)
 		length := math.Exp(3 * rng.NormFloat64())
-		for j := range x {
-			x[j] = float32(length * (math.Cos(float64(class*7+3*j)) + .3*rng.NormFloat64()))
-		}
-		return x
+		return row(6, func(j int) float64 {
+			return length * (math.Cos(float64(class*7+3*j)) + .3*rng.NormFloat64())
+		})
 	})
-	if c, tried := train(directions, Options{}); c.FeatureMap != model.FeaturesL2 {
-		t.Errorf("directions: %v of %+v", c.FeatureMap, tried)
-	}
 	// The columns that tell the class are small, and one useless column is large.
 	scales := made(500, 4, func(rng *rand.Rand, class int) []float32 {
-		x := make([]float32, 4)
+		x := row(4, func(int) float64 { return .003 * rng.NormFloat64() })
 		x[class%3] += .01
-		for j := range x {
-			x[j] += float32(.003 * rng.NormFloat64())
-		}
 		x[3] = float32(50 * rng.NormFloat64())
 		return x
 	})
-	if c, tried := train(scales, Options{}); c.FeatureMap != model.FeaturesZScore {
-		t.Errorf("scales: %v of %+v", c.FeatureMap, tried)
-	}
 	// Two classes in the corners of a square, which no plane separates.
 	corners := made(500, 4, func(rng *rand.Rand, corner int) []float32 {
-		return []float32{float32(corner&1)*2 - 1 + float32(.2*rng.NormFloat64()),
-			float32(corner>>1)*2 - 1 + float32(.2*rng.NormFloat64())}
+		return row(2, func(j int) float64 { return float64(corner>>j&1)*2 - 1 + .2*rng.NormFloat64() })
 	})
 	for i, l := range corners.Labels {
 		corners.Labels[i] = []uint32{l[0]&1 ^ l[0]>>1}
-	}
-	if c, _ := train(corners, Options{}); c.Map != model.MapRBF || c.FeatureMap != model.FeaturesRaw {
-		t.Errorf("corners: %v of %v", c.Map, c.FeatureMap)
 	}
 	// A chessboard of two classes: the default width sees no more than its middle.
 	board := made(900, 36, func(rng *rand.Rand, square int) []float32 {
@@ -156,29 +150,35 @@ func TestChooses(t *testing.T) {
 	for i, l := range board.Labels {
 		board.Labels[i] = []uint32{(l[0]%6 + l[0]/6) % 2}
 	}
+	// Many weak columns and few anchors.
+	planes := made(900, 4, func(rng *rand.Rand, class int) []float32 {
+		return row(100,
+			func(j int) float64 { return .35*math.Cos(float64(class*31+j*j)) + rng.NormFloat64() })
+	})
 	rbf := map[string]model.MapKind{"image": model.MapRBF}
-	if c, tried := train(board, Options{Map: rbf}); c.Width != .25 {
-		t.Errorf("chessboard: width %g, %+v", c.Width, tried)
+	for name, c := range map[string]struct {
+		data  *synth.Data
+		opt   Options
+		right func(c Chosen) bool
+	}{
+		"directions": {directions, Options{},
+			func(c Chosen) bool { return c.FeatureMap == model.FeaturesL2 }},
+		"scales": {scales, Options{},
+			func(c Chosen) bool { return c.FeatureMap == model.FeaturesZScore }},
+		"corners": {corners, Options{},
+			func(c Chosen) bool { return c.Map == model.MapRBF && c.FeatureMap == model.FeaturesRaw }},
+		"chessboard": {board, Options{Map: rbf}, func(c Chosen) bool { return c.Width == .25 }},
+		"planes":     {planes, Options{}, func(c Chosen) bool { return c.Map != model.MapRBF }},
+	} {
+		chosen, tried := train(c.data, c.opt)
+		failIf(t, !c.right(chosen), "%s: %+v of %+v", name, chosen, tried)
 	}
 	_, all := train(board, Options{Map: rbf, Width: map[string]float64{"image": 2}})
 	for _, tried := range all {
 		failIf(t, tried.Width != 2, "given width 2, tried %+v", tried)
 	}
-	// Many weak columns and few anchors.
-	planes := made(900, 4, func(rng *rand.Rand, class int) []float32 {
-		x := make([]float32, 100)
-		for j := range x {
-			x[j] = float32(.35*math.Cos(float64(class*31+j*j)) + rng.NormFloat64())
-		}
-		return x
-	})
-	if c, _ := train(planes, Options{}); c.Map == model.MapRBF {
-		t.Errorf("planes: %v", c.Map)
-	}
 	// Given settings are not compared.
-	given := Options{Map: map[string]model.MapKind{"image": model.MapRBF},
-		Gamma: map[string]float64{"image": .25}}
-	c, all := train(directions, given)
+	c, all := train(directions, Options{Map: rbf, Gamma: map[string]float64{"image": .25}})
 	failIf(t, c.FeatureMap != model.FeaturesL2 || c.Gamma != .25 || c.Width != DefaultWidth && c.Width != .25,
 		"given rbf and 0.25: %+v", c)
 	for _, tried := range all {
@@ -196,9 +196,9 @@ func TestChooses(t *testing.T) {
 			lower, higher = lower || tried.Gamma < c.Gamma, higher || tried.Gamma > c.Gamma
 		}
 	}
-	if least := 1e-5 * units[c.Map]; !higher || !lower && c.Gamma > 1.1*least || c.Gamma < .9*least {
-		t.Errorf("%+v is at the edge of the grid", c)
-	}
+	least := 1e-5 * units[c.Map]
+	failIf(t, !higher || !lower && c.Gamma > 1.1*least || c.Gamma < .9*least,
+		"%+v is at the edge of the grid", c)
 }
 
 func TestNothingToChooseFrom(t *testing.T) {
@@ -388,9 +388,7 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 	want, ok := trialOf(cs[0], given.kind, given.width, 20).hold(cs[0].basis.y,
 		r.Report.Chosen["image"].Gamma,
 		len(cs[0].xs))
-	if unfit != "" || !ok {
-		t.Fatal(unfit, ok)
-	}
+	stopIf(t, unfit != "" || !ok, "%s, %t", unfit, ok)
 	for i, v := range want.Data {
 		stopIf(t, !approx(fused.held.Data[i], v, .01),
 			"projections %g, want %g with gamma as the model has it", fused.held.Data[i], v)
@@ -463,11 +461,7 @@ func TestStartsThatCannotBeJudged(t *testing.T) {
 		"embedded labels, given start":  {Bits: 16, Anchors: 30, LabelEmbedding: true, Start: 3},
 		"embedded labels, another seed": {Bits: 16, Anchors: 30, LabelEmbedding: true, Seed: 5},
 	} {
-		r, err := learned(t, data, opt)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
+		r := need(learned(t, data, opt))(t, name)
 		failIf(t, r.Report.LabelSets <= mostTargets || r.Report.Fusion.Unfit != "", "%s: %d label sets, %s",
 			name, r.Report.LabelSets, r.Report.Fusion.Unfit)
 	}

@@ -117,10 +117,9 @@ func TestLabelEmbeddingRefuses(t *testing.T) {
 	}
 	_, err := learned(t, data, Options{Bits: 16})
 	var bits *BitsError
-	if !errors.As(err, &bits) || bits.Bits != 16 || bits.Labels != 20 || bits.Limit != 16 ||
-		!strings.Contains(err.Error(), "--label-embedding") {
-		t.Errorf("%v", err)
-	}
+	failIf(t, !errors.As(err, &bits) || *bits != (BitsError{16, 20, 16}) ||
+		!like(err, err, "--label-embedding"),
+		"%v", err)
 	for _, e := range []*BitsError{{Bits: 64, Labels: 5000, Limit: 64},
 		{Bits: 4096, Labels: 9000, Limit: embeddingLabels(4096)}} {
 		if strings.Contains(e.Error(), "at least") {

@@ -116,15 +116,13 @@ func TestFileRefuses(t *testing.T) {
 		"long":     slices.Repeat([]string{strings.Repeat("x", wire.MaxName+1)}, len(names)),
 		"none":     make([]string, len(names)),
 	} {
-		if f, err := NewFile(m, wrong, nil); !errors.Is(err, model.ErrOption) {
-			t.Errorf("%s: %v, %v", what, f, err)
-		}
+		_, err := NewFile(m, wrong, nil)
+		failIf(t, !like(err, model.ErrOption), "%s: %v", what, err)
 	}
 	f := need(NewFile(m, names, nil))(t)
 	for _, ids := range [][]uint32{nil, make([]uint32, len(names)), {1}} {
-		if m, err := f.Model(ids); !errors.Is(err, model.ErrOption) {
-			t.Errorf("ids %v: %v, %v", ids, m, err)
-		}
+		_, err := f.Model(ids)
+		failIf(t, !like(err, model.ErrOption), "ids %v: %v", ids, err)
 	}
 	b := need(f.MarshalBinary())(t)
 	for cut := range 200 {
@@ -136,9 +134,7 @@ func TestFileRefuses(t *testing.T) {
 	var format *codec.FormatError
 	_, err := UnmarshalFile(newer)
 	failIf(t, !errors.As(err, &format) || format.Found != wire.Version+1, "%v", err)
-	if _, err := UnmarshalFile(append(wire.NewWriter(fileMagic).B, b[8:]...)); err != nil {
-		t.Error(err)
-	}
+	need(UnmarshalFile(append(wire.NewWriter(fileMagic).B, b[8:]...)))(t)
 	model := need(m.MarshalBinary())(t)
 	errorIs(t, errOf(UnmarshalFile(model)), codec.ErrCorrupt)
 }
@@ -156,9 +152,7 @@ func FuzzFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again := need(got.MarshalBinary())(t)
-		if back, err := UnmarshalFile(again); err != nil || !slices.Equal(back.Labels(), got.Labels()) {
-			t.Errorf("%v, %v", back, err)
-		}
+		back := need(UnmarshalFile(need(got.MarshalBinary())(t)))(t)
+		failIf(t, !slices.Equal(back.Labels(), got.Labels()), "%v", back)
 	})
 }

@@ -277,8 +277,7 @@ func momentsOf(rows [][]float32) *model.Moments {
 // positives returns vectors without negative numbers, with a column of zeros, a
 // constant column and a zero vector.
 func positives(n int) [][]float32 {
-	rng := rand.New(rand.NewPCG(3, 4))
-	rows := make([][]float32, n)
+	rng, rows := rand.New(rand.NewPCG(3, 4)), make([][]float32, n)
 	for i := range rows {
 		rows[i] = []float32{rng.Float32(), 100 * rng.Float32() * rng.Float32(), 0, 7, 1e-6 * rng.Float32()}
 	}
@@ -288,3 +287,8 @@ func positives(n int) [][]float32 {
 }
 
 func approx(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance }
+
+// finite reports whether all numbers are.
+func finite(x []float64) bool {
+	return !slices.ContainsFunc(x, func(v float64) bool { return v-v != 0 })
+}

@@ -324,7 +324,7 @@ func TestLabelFreeDegenerate(t *testing.T) {
 			z := make([]float64, r.Model.Bits())
 			for _, x := range c.rows {
 				must(t, r.Model.NewEncoder().Project(z, 0, x))
-				if slices.ContainsFunc(z, func(v float64) bool { return v-v != 0 }) {
+				if !finite(z) {
 					t.Errorf("%s, %v: the projection of %v holds %v", name, kind, x, z)
 				}
 			}

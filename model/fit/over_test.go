@@ -34,13 +34,13 @@ func (e *scattered) Survey(context.Context) (*sum.Survey, error) {
 	return &sum.Survey{
 		Items: len(e.items), Labelled: len(e.items[0].Labels) > 0,
 		Has: func(t int) iter.Seq[int] {
-			return func(yield func(int) bool) {
-				for i, ex := range e.items {
-					if ex.Vectors[t].Present() && !yield(i) {
-						return
-					}
+			var has []int
+			for i, ex := range e.items {
+				if ex.Vectors[t].Present() {
+					has = append(has, i)
 				}
 			}
+			return slices.Values(has)
 		},
 	}, nil
 }
@@ -67,13 +67,7 @@ func (e *scattered) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 	nodes := make([][]byte, (len(e.items)+size-1)/size)
 	for _, i := range e.rng.Perm(len(nodes)) {
 		from, to := i*size, min((i+1)*size, len(e.items))
-		nodes[i], err = p.Sum(ctx, from, func(yield func(model.Example, error) bool) {
-			for _, ex := range e.items[from:to] {
-				if !yield(ex, nil) {
-					return
-				}
-			}
-		})
+		nodes[i], err = p.Sum(ctx, from, without(e.items[from:to]))
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +76,7 @@ func (e *scattered) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 		parents := make([][]byte, (len(nodes)+sum.FanOut-1)/sum.FanOut)
 		for _, i := range e.rng.Perm(len(parents)) {
 			if parents[i], err = p.Merge(
-				children(nodes[i*sum.FanOut : min((i+1)*sum.FanOut, len(nodes))])); err != nil {
+				without(nodes[i*sum.FanOut : min((i+1)*sum.FanOut, len(nodes))])); err != nil {
 				return nil, err
 			}
 		}
@@ -99,26 +93,20 @@ func (e *scattered) runs(ctx context.Context, p *sum.Pass) ([]byte, error) {
 	var sums [][]byte
 	from := 0
 	for _, to := range append(slices.Clone(e.cuts), len(e.items)) {
-		first := from
-		sum, err := p.Sum(ctx, first, func(yield func(model.Example, error) bool) {
-			for _, ex := range e.items[first:to] {
-				if !yield(ex, nil) {
-					return
-				}
-			}
-		})
+		sum, err := p.Sum(ctx, from, without(e.items[from:to]))
 		if err != nil {
 			return nil, err
 		}
 		sums, from = append(sums, sum), to
 	}
-	return p.Merge(children(sums))
+	return p.Merge(without(sums))
 }
 
-func children(nodes [][]byte) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		for _, b := range nodes {
-			if !yield(b, nil) {
+// without yields values, and no error with them.
+func without[T any](values []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range values {
+			if !yield(v, nil) {
 				return
 			}
 		}
@@ -129,13 +117,7 @@ func children(nodes [][]byte) iter.Seq2[[]byte, error] {
 type inMemory []model.Example
 
 func (s inMemory) Examples(context.Context) iter.Seq2[model.Example, error] {
-	return func(yield func(model.Example, error) bool) {
-		for _, ex := range s {
-			if !yield(ex, nil) {
-				return
-			}
-		}
-	}
+	return without(s)
 }
 
 // madeItems returns n items of two modalities, the second one sparse and missing in a seventh of them. With
@@ -340,8 +322,8 @@ func FuzzPass(f *testing.F) {
 				return
 			}
 		}
-		if b, err := p.Merge(children([][]byte{part, part})); err == nil {
-			need(p.Merge(children([][]byte{b})))(t, "a sum that was merged cannot be read")
+		if b, err := p.Merge(without([][]byte{part, part})); err == nil {
+			need(p.Merge(without([][]byte{b})))(t, "a sum that was merged cannot be read")
 		}
 	})
 }
