@@ -529,10 +529,11 @@ func TestLabelAim(t *testing.T) {
 					known, g[j], j, want)
 			}
 		}
-		before := slices.Clone(g)
+		before, code := slices.Clone(g), codec.Code{77}
 		for _, none := range [][]uint32{nil, {1000}} {
-			failIf(t, m.LabelAim(g, none) || !slices.Equal(g, before),
-				"%s: labels %v teach something, or dst changed", c.name, none)
+			failIf(t, m.LabelAim(g, none) || !slices.Equal(g, before) || m.LabelCode(code, none) ||
+				code[0] != 77,
+				"%s: labels %v teach something or have a code, or dst changed", c.name, none)
 		}
 	}
 }

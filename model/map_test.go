@@ -136,28 +136,6 @@ func TestProjectRefuses(t *testing.T) {
 	errorIs(t, e.MapVector(make([]float32, 3), 0, Dense(make([]float32, 8))), ErrMismatch)
 }
 
-// TestProjectIsBitwiseReproducible: for any encoder, whatever it computed before.
-func TestProjectIsBitwiseReproducible(t *testing.T) {
-	dims := []int{7, 5, 1}
-	data := synth.Pairs(synth.Config{Items: 90, Dims: dims, Seed: 6})
-	result := trained(t, data, Options{})
-	rng := rand.New(rand.NewPCG(1, 2))
-	first := map[[2]int][]float64{}
-	for range 200 {
-		e := result.Model.NewEncoder()
-		for range 5 {
-			m, i := rng.IntN(3), rng.IntN(10)
-			z := make([]float64, 64)
-			offset := rng.IntN(4)
-			x := append(make([]float32, offset), data.Vectors[m][i]...)[offset:]
-			must(t, e.Project(z, m, x))
-			old, ok := first[[2]int{m, i}]
-			stopIf(t, ok && !slices.Equal(old, z), "item %d, modality %d: %v, then %v", i, m, old, z)
-			first[[2]int{m, i}] = z
-		}
-	}
-}
-
 // TestProjectVectorsIsProject: a vector has the same bits alone and among any others.
 func TestProjectVectorsIsProject(t *testing.T) {
 	const n, q = 3*parallel.Rows + 5, 72

@@ -6,10 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/effort"
-	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 	"gonum.org/v1/gonum/mat"
 )
@@ -99,34 +96,4 @@ func TestITQNearsSigns(t *testing.T) {
 	got, random := loss(r), loss(randomRotation(q, rng))
 	failIf(t, got > random/2, "the loss is %.4f, that of a random rotation %.4f", got, random)
 	failIf(t, !orthonormal(mat.NewDense(q, q, r.Data)), "the rotation is not orthogonal")
-}
-
-// Sparse and dense modalities can be paired.
-func TestCCAITQSparse(t *testing.T) {
-	effort.LongWithRace(t)
-	a, b := synth.PairedEmbeddings(0, 800, 30, 40, 1)
-	for _, x := range b { // a bag of words: what is positive
-		for j, v := range x {
-			x[j] = max(v, 0)
-		}
-	}
-	mods := modalitiesOf([]int{30, 40})
-	mods[1].Sparse = true
-	r := need(Train(t.Context(), mods, synthetic(unlabelled(a, b)),
-		Options{Bits: 24, Method: model.MethodCCAITQ}))(t)
-	same, other := 0, 0
-	code := func(x []float32) codec.Code {
-		var sparse model.Vector
-		sparse.Set(model.Modality{Sparse: true}, model.Dense(x))
-		z := make([]float64, 24)
-		must(t, r.Model.NewEncoder().ProjectVectors(z, 1, []model.Vector{sparse}))
-		return codec.PackSigns(codec.NewCode(24), z)
-	}
-	for i := range 300 {
-		image := signCode(t, r.Model, 0, a[i])
-		same += codec.Distance(image, code(b[i]))
-		other += codec.Distance(image, code(b[i+1]))
-	}
-	failIf(t, same > other*2/3, "the two codes of an item are %.1f bits apart, those of two items %.1f",
-		float64(same)/300, float64(other)/300)
 }

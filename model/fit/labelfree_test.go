@@ -350,32 +350,32 @@ func TestLabelFreeDegenerate(t *testing.T) {
 		Options{Method: model.MethodITQ})), context.Canceled)
 }
 
-// Sparse vectors have the codes of the same vectors in a dense modality.
 func TestLabelFreeSparse(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	rows := make([][]float32, 300)
-	for i := range rows {
-		rows[i] = make([]float32, 60)
-		for range 6 {
-			rows[i][rng.IntN(60)] = float32(rng.ExpFloat64())
+	rows, others := synth.PairedEmbeddings(0, 300, 60, 40, 1)
+	for _, x := range rows { // a bag of words: what is positive
+		for j, v := range x {
+			x[j] = max(v, 0)
 		}
 	}
-	for _, kind := range []model.FeatureKind{model.FeaturesL2, model.FeaturesHellingerL2} {
-		opt := Options{Method: model.MethodITQ, Bits: 32,
-			Features: map[string]model.FeatureKind{"image": kind}}
-		dense := freely(t, opt, rows).Model
-		mods := modalitiesOf([]int{60})
+	for _, opt := range []Options{{Method: model.MethodITQ}, {Method: model.MethodITQ,
+		Features: map[string]model.FeatureKind{"image": model.FeaturesHellingerL2}},
+		{Method: model.MethodCCAITQ}} {
+		vectors := [][][]float32{rows, others}
+		if opt.Method == model.MethodITQ {
+			vectors = vectors[:1]
+		}
+		opt.Bits = 32
+		mods := modalitiesOf(dimsOf(vectors...))
 		mods[0].Sparse = true
-		r := need(Train(t.Context(), mods, synthetic(unlabelled(rows)), opt))(t)
-		off := 0
+		r := need(Train(t.Context(), mods, synthetic(unlabelled(vectors...)), opt))(t)
+		dense, z, off := freely(t, opt, vectors...).Model, make([]float64, 32), 0
 		for _, x := range rows {
 			var sparse model.Vector
 			sparse.Set(model.Modality{Sparse: true}, model.Dense(x))
-			z := make([]float64, 32)
 			must(t, r.Model.NewEncoder().ProjectVectors(z, 0, []model.Vector{sparse}))
 			off += codec.Distance(codec.PackSigns(codec.NewCode(32), z), signCode(t, dense, 0, x))
 		}
-		failIf(t, off > 5, "%v: %d bits of 9,600 differ", kind, off)
+		failIf(t, off > 5, "%+v: %d bits of 9,600 differ", opt, off)
 	}
 }
 

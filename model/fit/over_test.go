@@ -216,20 +216,6 @@ func TestTrainOver(t *testing.T) {
 	}
 }
 
-// The codes of labelled items are those of the solver, in the statistics as well.
-func TestStatisticsAreThoseOfTheSolversCodes(t *testing.T) {
-	ms, items := madeItems(500, 6, true)
-	r := need(Train(t.Context(), ms, inMemory(items), Options{Bits: 16, Aim: model.AimCodes}))(t)
-	codes := func(item int) codec.Code {
-		code := codec.NewCode(16)
-		r.Model.LabelCode(code, items[item].Labels)
-		return code
-	}
-	summed := need((&sum.Reader{Modalities: ms, Source: inMemory(items)}).Sum(t.Context(),
-		sum.StatisticsPass(r.Model, codes), nil))(t)
-	fine(t, r.Statistics.Same(summed.(*sum.StatisticsSums).Tally.Statistics, 0))
-}
-
 // Items that are summed up in runs as they lie somewhere, of any length, give the same codes, and the same
 // statistics but for rounding.
 func TestTrainOverRuns(t *testing.T) {

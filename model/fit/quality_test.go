@@ -3,7 +3,6 @@ package fit
 import (
 	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -548,85 +547,4 @@ func TestOnlineQuality(t *testing.T) {
 		failIf(t, f.i2t < c.i2t || f.t2i < c.t2i, "%s: %.3f / %.3f, at least %.3f / %.3f is expected", c.what,
 			f.i2t, f.t2i, c.i2t, c.t2i)
 	}
-}
-
-// TestOnlineEqualsBatch: labelled items of wiki give the result of adding all at once
-// and solving, in any order and any chunks, with a revision after each chunk or one at
-// the end.
-func TestOnlineEqualsBatch(t *testing.T) {
-	effort.Slow(t)
-	effort.WithoutRace(t)
-	data := readDataset(t, "wiki")
-	s := newWikiStream(t, data, 0, model.AimLabels)
-	whole := &synth.Data{Vectors: make([][][]float32, 2)}
-	for _, item := range s.rest {
-		whole.Labels = append(whole.Labels, item.Labels)
-		for mod, x := range item.Vectors {
-			whole.Vectors[mod] = append(whole.Vectors[mod], x.Value)
-		}
-	}
-	stats := s.Statistics.Clone()
-	must(t, stats.Merge(shard(t, s.Model, whole)))
-	batch, _ := need2(s.Model.Refit(stats, nil))(t)
-	codes := codesOf(batch, data.train.Labels)
-	db := []codec.Codes{codes, codes}
-	wantI, wantT := s.ask(t, batch, db, data.train.Labels)
-	reversed := slices.Clone(s.rest)
-	slices.Reverse(reversed)
-	for _, c := range []struct {
-		chunk  int
-		revise bool
-		items  []model.Example
-	}{
-		{1, true, s.rest}, {1, false, s.rest}, {7, true, s.rest}, {100, true, s.rest}, {100, true, reversed},
-		{1000, true, s.rest}, {len(s.rest), true, s.rest}, {len(s.rest), false, reversed},
-	} {
-		what := fmt.Sprintf("chunks of %d", c.chunk)
-		o := s.online(t)
-		for items := range slices.Chunk(c.items, c.chunk) {
-			need(o.Learn(t.Context(), items, model.TeacherLabels, 0))(t)
-			if c.revise {
-				need(o.Revision())(t)
-			}
-		}
-		fine(t, o.Statistics().Same(stats, 1e-9), what)
-		m := need(o.Revision())(t)
-		flips := s.flips(t, m, batch)
-		i2t, t2i := s.ask(t, m, db, data.train.Labels)
-		t.Logf("%s: %d of %d query bits flipped, mAP off by %.2g and %.2g", what, flips,
-			2*64*len(data.query.Labels), i2t-wantI, t2i-wantT)
-		failIf(t, flips > 6 || !(math.Abs(i2t-wantI) < 1e-3) || !(math.Abs(t2i-wantT) < 1e-3),
-			"%s: %d query bits flipped, mAP %.4f / %.4f instead of %.4f / %.4f", what, flips, i2t, t2i, wantI,
-			wantT)
-	}
-}
-
-// flips counts the bits in which two models differ in the codes of the queries.
-func (s *wikiStream) flips(t *testing.T, a, b *model.Model) (n int) {
-	t.Helper()
-	for mod := range s.data.query.Vectors {
-		_, is, _ := projections(t, a, mod, s.data.query)
-		_, was, _ := projections(t, b, mod, s.data.query)
-		for i := range is.Len() {
-			n += codec.Distance(is.At(i), was.At(i))
-		}
-	}
-	return n
-}
-
-// shard returns the statistics of the items of d under m's labels.
-func shard(t testing.TB, m *model.Model, d *synth.Data) *model.Statistics {
-	t.Helper()
-	a, e := model.NewTally(m), m.NewEncoder()
-	for mod, rows := range d.Vectors {
-		phi := make([]float32, m.Features(mod))
-		for i, x := range rows {
-			if x == nil {
-				continue
-			}
-			must(t, e.MapVector(phi, mod, model.Dense(x)))
-			a.Add(mod, phi, [][]uint32{d.Labels[i]}, nil)
-		}
-	}
-	return a.Statistics
 }

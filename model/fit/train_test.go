@@ -497,40 +497,6 @@ func TestTrainSurvivesPanics(t *testing.T) {
 	failIf(t, !strings.Contains(fmt.Sprint(err), "no more signs"), "a panic in a block: %v", err)
 }
 
-func TestLabelCode(t *testing.T) {
-	effort.Slow(t)
-	effort.LongWithRace(t)
-	data := synth.Pairs(synth.Config{Items: 200, Classes: 6, LabelsPerItem: 3})
-	for _, labels := range data.Labels {
-		for i := range labels {
-			labels[i] = labels[i]*700_000_000 + 5 // any uint32
-		}
-	}
-	r := trained(t, data, Options{Bits: 72})
-	m := r.Model
-	want := []uint32{5, 700_000_005, 1_400_000_005, 2_100_000_005, 2_800_000_005, 3_500_000_005}
-	stopIf(t, !slices.Equal(m.Labels(), want), "%v", m.Labels())
-	code, other := codec.NewCode(72), codec.NewCode(72)
-	for _, labels := range data.Labels {
-		stopIf(t, !m.LabelCode(code, labels), "labels unknown")
-		z := make([]float64, 72)
-		for _, l := range labels {
-			row, _ := slices.BinarySearch(m.Labels(), l)
-			for j := range z {
-				z[j] += m.Parts().C[row*72+j]
-			}
-		}
-		stopIf(t, !slices.Equal(code, codec.PackSigns(codec.NewCode(72), z)), "labels %v: code %x", labels,
-			code)
-		with := slices.Sorted(slices.Values(append([]uint32{0, 6, math.MaxUint32}, labels...)))
-		stopIf(t, !m.LabelCode(other, with) || !slices.Equal(code, other), "unknown labels change the code")
-	}
-	for _, none := range [][]uint32{nil, {0, 6}} {
-		stopIf(t, m.LabelCode(other, none) || !slices.Equal(code, other),
-			"labels %v have a code, or dst changed", none)
-	}
-}
-
 // centreOf is the definition of the vector v that labels share, with C J = C (I - v 1').
 func centreOf(d *synth.Data, labels []uint32) []float64 {
 	several := slices.ContainsFunc(d.Labels, func(set []uint32) bool { return len(set) > 1 })
