@@ -127,10 +127,10 @@ type decision struct {
 	choices  map[string]*Choice // how they were chosen; see Report
 	sets     *labelSets         // with the centre
 	prior    float64
-	start    int         // see Report
-	hy       []float64   // H0 Y0' of that start
-	fusion   rank.Fusion // with report
-	report   *FusionChoice
+	start    int       // see Report
+	hy       []float64 // H0 Y0' of that start
+	fusion   rank.Fusion
+	report   *FusionChoice // how the fusion was chosen
 }
 
 // choose settles what the options leave open, from samples of the training items. It chooses the settings of
