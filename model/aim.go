@@ -20,7 +20,7 @@ const (
 	AimAuto Aim = iota
 
 	// AimLabels: C J D y, where y is the vector of the item's labels, of length 1. J removes the common part
-	// of all classes (labelSets.setCentre), by fit.Options.Centre. D = diag((mean count / n_l)^a) favours
+	// of all classes (labelSets.withCentre), by fit.Options.Centre. D = diag((mean count / n_l)^a) favours
 	// rare labels: n_l counts the items that have taught label l, once for each modality, items with m labels
 	// as 1/m, and a is fit.Options.Prior.
 	AimLabels

@@ -51,7 +51,7 @@
 // # Invariants
 //
 // Equal data, options and seed give equal bytes on one architecture, for any number of
-// processors: TestEverythingTogether. TrainOver gives the bytes of Train: TestTrainOver.
+// processors: TestAnyProcessors. TrainOver gives the bytes of Train: TestTrainOver.
 // TestGolden compares every matrix of every sweep with a published run, and
 // TestSolverAgainstLiteral with the paper written down literally.
 //
