@@ -114,7 +114,7 @@ func TestShapeTakesNoMemoryForLater(t *testing.T) {
 	}
 }
 
-// A written item belongs to the caller again. A refused item leaves nothing behind, across batches and row
+// A written item belongs to the caller again. A refused item leaves nothing behind, across row
 // groups.
 func TestItemsThatAreRefused(t *testing.T) {
 	if testing.Short() {

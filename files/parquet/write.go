@@ -16,29 +16,14 @@ import (
 // groupBytes is the approximate size of a row group, which is in memory until it is written.
 const groupBytes = 64 << 20
 
-// batchValues is the number of values of all columns that are collected before they go to the columns.
-const batchValues = 1 << 14
-
-// batchBytes is the same limit for bytes of strings.
-const batchBytes = 1 << 18
-
-// writer writes rows. The columns of its schema have an order of their own. It collects rows column by
-// column: letting the library take rows apart would cost more than everything else.
+// writer writes rows, each column by column: letting the library take rows apart would cost more than
+// everything else. The columns of its schema have an order of their own.
 type writer struct {
 	w      *pq.GenericWriter[any]
-	leaves []writtenLeaf
-	text   []byte // bytes of the strings in the batch
-	values int    // in the batch
-	size   int    // bytes of the rows since the last row group
-
-	leaf int // index of the next leaf of the row
-}
-
-// writtenLeaf is a leaf and its values in the batch.
-type writtenLeaf struct {
-	w      *pq.ColumnWriter
-	values []pq.Value
-	row    int // start of the values of the current row
+	leaves []*pq.ColumnWriter
+	row    [][]pq.Value // by leaf: its values of the row in hand, which refer to the item
+	leaf   int          // index of the next leaf of the row
+	size   int          // bytes of the rows since the last row group
 }
 
 // root is a group of columns in the order of add. pq.Group sorts them by name.
@@ -74,11 +59,8 @@ func newWriter(w io.Writer, g *root) *writer {
 }
 
 func writerOf(w *pq.GenericWriter[any]) *writer {
-	out := &writer{w: w}
-	for _, c := range w.ColumnWriters() {
-		out.leaves = append(out.leaves, writtenLeaf{w: c})
-	}
-	return out
+	leaves := w.ColumnWriters()
+	return &writer{w: w, leaves: leaves, row: make([][]pq.Value, len(leaves))}
 }
 
 // one adds the only value of the row to the next leaf, or a null of definition level def. size is its
@@ -108,15 +90,13 @@ func addList[T any](w *writer, elements []T, def, size int, value func(T) pq.Val
 	asList(values, def)
 }
 
-// add appends n values to the next leaf, each of about size bytes. The caller fills them in.
+// add gives the next leaf n values, each of about size bytes. The caller fills them in.
 func (w *writer) add(n, size int) []pq.Value {
-	l := &w.leaves[w.leaf]
-	at := len(l.values)
-	l.values = slices.Grow(l.values, n)[:at+n]
+	values := slices.Grow(w.row[w.leaf][:0], n)[:n]
+	w.row[w.leaf] = values
 	w.size += size * n
-	w.values += n
 	w.leaf++
-	return l.values[at:]
+	return values
 }
 
 // asList sets the levels of values that form a list.
@@ -146,60 +126,20 @@ func (w *writer) sparse(index []uint32, value []float32) {
 	w.dense(value)
 }
 
-// stringValue returns a value with a copy of s.
-func stringValue[T string | []byte](w *writer, s T) pq.Value {
-	at := len(w.text)
-	w.text = append(w.text, s...)
-	return pq.ByteArrayValue(w.text[at:len(w.text):len(w.text)])
-}
-
-// end ends the row.
+// end writes the row.
 func (w *writer) end() error {
 	w.leaf = 0
-	for i := range w.leaves {
-		w.leaves[i].row = len(w.leaves[i].values)
-	}
-	if w.size > groupBytes {
-		return w.group()
-	}
-	if w.values >= batchValues || len(w.text) >= batchBytes {
-		return w.flush()
-	}
-	return nil
-}
-
-// undo drops the values of the row that has not ended.
-func (w *writer) undo() {
-	w.leaf = 0
-	for i := range w.leaves {
-		w.leaves[i].values = w.leaves[i].values[:w.leaves[i].row]
-	}
-}
-
-// flush writes the batch to the columns.
-func (w *writer) flush() error {
-	for i := range w.leaves {
-		l := &w.leaves[i]
-		if _, err := l.w.WriteRowValues(l.values); err != nil {
+	for i, leaf := range w.leaves {
+		if _, err := leaf.WriteRowValues(w.row[i]); err != nil {
 			return err
 		}
-		clear(l.values) // they refer to strings
-		l.values, l.row = l.values[:0], 0
 	}
-	if w.text, w.values = w.text[:0], 0; cap(w.text) > 4*batchBytes { // after a large payload
-		w.text = nil
+	if w.size <= groupBytes {
+		return nil
 	}
-	return nil
-}
-
-// group ends a row group.
-func (w *writer) group() error {
 	w.size = 0
-	return errors.Join(w.flush(), w.w.Flush())
+	return w.w.Flush()
 }
-
-// close completes the file.
-func (w *writer) close() error { return errors.Join(w.flush(), w.w.Close()) }
 
 // An ItemWriter writes items as a .parquet file, with a column for the keys, labels and so on. It holds a row
 // group, about 64 MiB. It is not safe for concurrent use.
@@ -254,29 +194,24 @@ func NewItemWriter(w io.Writer, shape *table.Shape) (*ItemWriter, error) {
 // Write adds an item, which belongs to the caller. After an error the file is as before.
 func (iw *ItemWriter) Write(it *table.Item) error {
 	w := iw.w
-	w.one(stringValue(w, it.Key), 0, len(it.Key)+4)
-	addList(w, it.Labels, 0, 16, func(l string) pq.Value { return stringValue(w, l) })
+	w.leaf = 0 // the item before may have been refused
+	w.one(pq.ValueOf(it.Key), 0, len(it.Key)+4)
+	addList(w, it.Labels, 0, 16, func(l string) pq.Value { return pq.ValueOf(l) })
 	w.bytes(it.Payload)
 	if iw.shape.Code > 0 {
 		w.bytes(it.Code)
 	}
 	for _, v := range iw.shape.Vectors {
 		if err := iw.vector(v, it); err != nil {
-			return iw.fail(it, err)
+			return fmt.Errorf("item %q: %w", it.Key, err)
 		}
 	}
 	for _, f := range iw.shape.Fields {
 		if err := w.field(f, it.Fields[f.Name]); err != nil {
-			return iw.fail(it, err)
+			return fmt.Errorf("item %q: %w", it.Key, err)
 		}
 	}
 	return w.end()
-}
-
-// fail drops the row and returns err as an error about the item.
-func (iw *ItemWriter) fail(it *table.Item, err error) error {
-	iw.w.undo()
-	return fmt.Errorf("item %q: %w", it.Key, err)
 }
 
 func (w *writer) bytes(b []byte) {
@@ -284,7 +219,7 @@ func (w *writer) bytes(b []byte) {
 		w.null(0)
 		return
 	}
-	w.optional(stringValue(w, b), len(b)+4)
+	w.optional(pq.ByteArrayValue(b), len(b)+4)
 }
 
 func (iw *ItemWriter) vector(v table.Vector, it *table.Item) error {
@@ -316,7 +251,7 @@ func (w *writer) field(f table.Field, v any) error {
 		w.null(0)
 		return nil
 	case string:
-		typ, value, size = "string", stringValue(w, x), len(x)+4
+		typ, value, size = "string", pq.ValueOf(x), len(x)+4
 	case int64:
 		typ, value = "int", pq.Int64Value(x)
 	case float64:
@@ -336,4 +271,4 @@ func (w *writer) field(f table.Field, v any) error {
 }
 
 // Close completes the file. It does not close the underlying writer.
-func (iw *ItemWriter) Close() error { return iw.w.close() }
+func (iw *ItemWriter) Close() error { return iw.w.w.Close() }
