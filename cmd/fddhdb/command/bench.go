@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -226,12 +225,10 @@ func (o *benching) queries() (queries []db.Query, err error) {
 	if err != nil {
 		return nil, err
 	}
-	schema, err := o.c.Schema()
-	if err == nil && o.to != "" {
-		_, err = source.FindModality(o.c.Name(), schema, "--to", o.to)
-	}
-	if err != nil {
-		return nil, err
+	if o.to != "" {
+		if _, err := o.modality("--to", o.to); err != nil {
+			return nil, err
+		}
 	}
 	switch items, err := o.c.Count(o.ctx, o.where.Expr); {
 	case err != nil:
@@ -253,7 +250,7 @@ func (o *benching) queries() (queries []db.Query, err error) {
 	}
 	if o.codes != "" {
 		err = o.eachCode(o.codes, stats.Bits, -1, keep)
-	} else if m, bad := source.FindModality(o.c.Name(), schema, "--from", o.from); bad != nil {
+	} else if m, bad := o.modality("--from", o.from); bad != nil {
 		err = bad
 	} else {
 		err = o.eachVector(m, o.vectors, -1, keep)

@@ -74,10 +74,6 @@ func checkNPY(flag, path string) error {
 // encode writes the codes of rows: of row i of all files together, or of the rows of the only file as
 // queries by modality from, if that is given.
 func (v *verb) encode(from string, named []flags.Named, out string) (rows, bits int, err error) {
-	stats, err := v.c.Stats()
-	if err != nil {
-		return 0, 0, err
-	}
 	var names source.FileNames
 	for _, n := range named {
 		names.Vectors = append(names.Vectors,
@@ -91,8 +87,9 @@ func (v *verb) encode(from string, named []flags.Named, out string) (rows, bits 
 	if err := in.Check(v.c, true); err != nil {
 		return 0, 0, err
 	}
-	if !stats.Trained {
-		return 0, 0, untrained(v.c)
+	stats, err := v.trained()
+	if err != nil {
+		return 0, 0, err
 	}
 	var set outfile.Set
 	defer set.Discard()

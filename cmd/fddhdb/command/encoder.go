@@ -14,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -109,19 +108,15 @@ func encoderCommand(e *env) *cobra.Command {
 
 // alterEncoders returns the encoders that the collection is to have, not nil, and notes which are trusted.
 func (v *verb) alterEncoders(input string, set []db.Encoder, remove, trust []string) ([]db.Encoder, error) {
-	schema, err := v.c.Schema()
-	if err != nil {
-		return nil, err
-	}
 	for i := range set {
-		if _, err := source.FindModality(v.c.Name(), schema, "--set", set[i].Modality); err != nil {
+		if _, err := v.modality("--set", set[i].Modality); err != nil {
 			return nil, err
 		}
 		if err := v.checkProgram(&set[i]); err != nil {
 			return nil, err
 		}
 	}
-	all := append([]db.Encoder{}, schema.Encoders...)
+	all := append([]db.Encoder{}, v.schema.Encoders...)
 	of := func(name string) func(db.Encoder) bool {
 		return func(x db.Encoder) bool { return x.Modality == name && string(x.Input) == input }
 	}
@@ -261,30 +256,30 @@ func checkInputs(texts, files []string) error {
 }
 
 // chooseEncoder chooses the encoder of the collection for the queries, and with it --from.
-func (o *searching) chooseEncoder(schema db.Schema) (chosen *db.Encoder, err error) {
+func (o *searching) chooseEncoder() (chosen *db.Encoder, err error) {
 	flag, input := "--text", db.InputText
 	if len(o.images) > 0 {
 		flag, input = "--image", db.InputFile
 	}
 	if o.from != "" {
-		if _, err := source.FindModality(o.c.Name(), schema, "--from", o.from); err != nil {
+		if _, err := o.modality("--from", o.from); err != nil {
 			return nil, err
 		}
 	}
 	var names []string
-	for i, e := range schema.Encoders {
+	for i, e := range o.schema.Encoders {
 		if e.Input == input && (o.from == "" || o.from == e.Modality) {
-			chosen = &schema.Encoders[i]
+			chosen = &o.schema.Encoders[i]
 			names = append(names, e.Modality)
 		}
 	}
 	switch {
-	case len(schema.Modalities) == 0:
+	case len(o.schema.Modalities) == 0:
 		return nil, exit.Usagef("%s: the items of collection %q bring their codes, which no encoder makes: search by --code or --key", flag, o.c.Name())
 	case len(names) == 0:
 		at := o.from
 		if at == "" {
-			at = schema.Modalities[0].Name
+			at = o.schema.Modalities[0].Name
 		}
 		return nil, exit.Usagef("%s: collection %q has no encoder of input %s: %s --set %s=COMMAND stores one",
 			flag, o.c.Name(), input, encoderVerb(o.dir, o.c.Name(), input), at)

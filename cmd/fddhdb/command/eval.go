@@ -87,12 +87,8 @@ func evalCommand(e *env) *cobra.Command {
 
 // ready refuses a collection without codes, or without items, before files are read, which may take a while.
 func (o *evaluating) ready() error {
-	stats, err := o.c.Stats()
-	switch {
-	case err != nil:
+	if _, err := o.trained(); err != nil {
 		return err
-	case !stats.Trained:
-		return untrained(o.c)
 	}
 	matching, err := o.c.Count(o.ctx, o.where.Expr)
 	if err == nil && matching == 0 && o.where.Given() {
@@ -125,11 +121,7 @@ func (o *evaluating) evaluate() (err error) {
 	if err != nil {
 		return err
 	}
-	if o.json {
-		return o.PrintJSON(newEvalJSON(found, figure != nil))
-	}
-	o.print(found)
-	return nil
+	return o.show(newEvalJSON(found, figure != nil), func() { o.print(found) })
 }
 
 // read reads the queries and their labels, and checks the files.
@@ -172,15 +164,11 @@ func (o *evaluating) read() (*db.Evaluation, error) {
 
 // readVectors reads the vectors of the queries, and returns their files too, which are closed.
 func (o *evaluating) readVectors() (q *db.Evaluation, sources source.Together, err error) {
-	schema, err := o.c.Schema()
-	if err != nil {
-		return nil, nil, err
-	}
 	q = &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{},
 		Where: o.where.Expr, Top: o.top}
 	for i, v := range o.vectors.List {
 		o.Progress().Report("reading", int64(i), int64(len(o.vectors.List)))
-		m, err := source.FindModality(o.c.Name(), schema, "--vectors", v.Name)
+		m, err := o.modality("--vectors", v.Name)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
@@ -27,10 +26,9 @@ type exporting struct {
 	vectors                           flags.NamedList
 	codes, keys, labels, names, items string
 
-	schema db.Schema
-	rows   int
-	files  outfile.Set
-	sinks  []sink
+	rows  int
+	files outfile.Set
+	sinks []sink
 }
 
 // A sink writes its part of each item to a file.
@@ -126,9 +124,6 @@ func (o *exporting) run() (err error) {
 	if o.rows, err = o.c.Count(o.ctx, o.where.Expr); err != nil {
 		return err
 	}
-	if o.schema, err = o.c.Schema(); err != nil {
-		return err
-	}
 	o.files = outfile.NewSet(o.Stdout)
 	defer o.files.Discard()
 	if err := o.openSinks(); err != nil {
@@ -170,7 +165,7 @@ func (o *exporting) openSinks() error {
 	}
 	all := []file{{o.codes, o.codeSink}, {o.keys, o.keySink}, {o.labels, o.labelSink}, {o.names, o.nameSink}}
 	for _, v := range o.vectors.List {
-		m, err := source.FindModality(o.c.Name(), o.schema, "--vectors", v.Name)
+		m, err := o.modality("--vectors", v.Name)
 		if err != nil {
 			return err
 		}
@@ -200,12 +195,9 @@ func (o *exporting) openSinks() error {
 }
 
 func (o *exporting) codeSink(f *outfile.File) (sink, error) {
-	stats, err := o.c.Stats()
+	stats, err := o.trained()
 	if err != nil {
 		return sink{}, err
-	}
-	if !stats.Trained {
-		return sink{}, untrained(o.c)
 	}
 	w, err := npy.NewWriter[uint8](f, o.rows, stats.Bits/8)
 	if err != nil {

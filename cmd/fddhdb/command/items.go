@@ -57,21 +57,18 @@ func putCommand(e *env) *cobra.Command {
 			return err
 		}
 		return v.change(func() error {
-			schema, err := v.c.Schema()
-			switch {
-			case err != nil:
-				return err
-			case item.Code != nil && schema.Bits == 0:
+			switch bits := v.schema.Bits; {
+			case item.Code != nil && bits == 0:
 				return exit.Usagef("--code: collection %q makes its codes itself", v.c.Name())
-			case item.Code == nil && schema.Bits > 0:
-				return exit.Usagef("--code HEX is missing: the items of collection %q bring their codes, of %d bits", v.c.Name(), schema.Bits)
+			case item.Code == nil && bits > 0:
+				return exit.Usagef("--code HEX is missing: the items of collection %q bring their codes, of %d bits", v.c.Name(), bits)
 			}
 			for _, x := range vectors.List {
-				if _, err := source.FindModality(v.c.Name(), schema, "--vector", x.Name); err != nil {
+				if _, err := v.modality("--vector", x.Name); err != nil {
 					return err
 				}
 			}
-			if item.Fields, err = fieldValues(schema, fields.List); err != nil {
+			if item.Fields, err = fieldValues(v.schema, fields.List); err != nil {
 				return err
 			}
 			key, err := v.c.Put(v.ctx, &item)
@@ -129,21 +126,17 @@ func (v *verb) printItems(few bool, f func(show func(*db.Item) error) error) err
 	case few && !v.Flat():
 		return f(func(it *db.Item) error { textform.PrintItem(v.Printer, it); return nil })
 	}
-	schema, err := v.c.Schema()
-	if err != nil {
-		return err
-	}
 	columns := append([]term.Column{term.Left("key"), term.Left("labels")},
-		textform.FieldColumns(schema.Fields)...)
+		textform.FieldColumns(v.schema.Fields)...)
 	columns = append(columns, term.Left("code"))
 	if v.Flat() {
 		columns = append(columns, term.Left("code from"))
 	}
 	t := v.NewLongTable(columns)
 	shown := v.Flat() // without items people and scripts that read text get nothing
-	err = f(func(it *db.Item) error {
+	err := f(func(it *db.Item) error {
 		cells := []any{term.TextCell(it.Key), term.TextCell(strings.Join(it.Labels, ","))}
-		cells = append(cells, textform.FieldCells(schema.Fields, it)...)
+		cells = append(cells, textform.FieldCells(v.schema.Fields, it)...)
 		cells = append(cells, term.TextCell(hex.EncodeToString(it.Code)), term.TextCell(it.CodeFrom))
 		t.Add(cells[:len(columns)]...)
 		shown = true
@@ -321,13 +314,12 @@ func facetsCommand(e *env) *cobra.Command {
 
 // checkFacet checks what a flag names to count by.
 func (v *verb) checkFacet(flag, by string) error {
-	schema, err := v.c.Schema()
-	if err != nil || strings.EqualFold(by, "label") ||
-		slices.Contains(namesOf(schema.Fields), strings.Trim(by, `"`)) {
-		return err
+	fields := namesOf(v.schema.Fields)
+	if strings.EqualFold(by, "label") || slices.Contains(fields, strings.Trim(by, `"`)) {
+		return nil
 	}
 	names := []string{"label"}
-	for _, name := range namesOf(schema.Fields) {
+	for _, name := range fields {
 		if strings.EqualFold(name, "label") {
 			name = `"` + name + `"`
 		}

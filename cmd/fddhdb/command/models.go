@@ -435,11 +435,7 @@ func updateCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if v.json {
-				return v.PrintJSON(u)
-			}
-			v.printUpdate(v.c.Name(), u)
-			return nil
+			return v.show(u, func() { v.printUpdate(v.c.Name(), u) })
 		})
 	})
 }

@@ -193,20 +193,18 @@ func (o *searching) check() (err error) {
 type queryName any
 
 // run answers the queries of the flags.
-func (o *searching) run() error {
+func (o *searching) run() (err error) {
 	var encoder *db.Encoder
-	schema, err := o.c.Schema()
-	if err == nil && len(o.texts)+len(o.images) > 0 {
-		encoder, err = o.chooseEncoder(schema)
-	}
-	if err != nil {
-		return err
+	if len(o.texts)+len(o.images) > 0 {
+		if encoder, err = o.chooseEncoder(); err != nil {
+			return err
+		}
 	}
 	for flag, name := range map[string]string{"--from": o.from, "--to": o.to} {
 		if name == "" {
 			continue
 		}
-		m, err := source.FindModality(o.c.Name(), schema, flag, name)
+		m, err := o.modality(flag, name)
 		if err != nil {
 			return err
 		}
@@ -227,7 +225,7 @@ func (o *searching) run() error {
 		return fmt.Errorf("%w; without codes search compares vectors: leave out --radius, --rerank and queries by code; --min-similarity bounds what is near", untrained(o.c))
 	}
 	o.bits = stats.Bits
-	a, err := o.newAnswers(schema)
+	a, err := o.newAnswers()
 	if err != nil {
 		return err
 	}
@@ -279,8 +277,8 @@ type answers struct {
 	any    bool
 }
 
-func (o *searching) newAnswers(schema db.Schema) (a *answers, err error) {
-	a = &answers{searching: o, form: textform.NewHitTable(schema, o.include.Parts)}
+func (o *searching) newAnswers() (a *answers, err error) {
+	a = &answers{searching: o, form: textform.NewHitTable(o.schema, o.include.Parts)}
 	if o.sheet != "" {
 		title := "collection " + o.c.Name()
 		if o.from != "" && o.to != "" {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
@@ -100,11 +99,7 @@ func trainCommand(e *env) *cobra.Command {
 				v.Warnf("warning: no %sitem has a vector of modality %q, so nothing is learned of it: import some, and train again, before searching by it",
 					map[bool]string{false: "labelled "}[t.Method.LabelFree()], name)
 			}
-			if v.json {
-				return v.PrintJSON(t)
-			}
-			v.printTraining(t)
-			return nil
+			return v.show(t, func() { v.printTraining(t) })
 		})
 	})
 }
@@ -196,13 +191,9 @@ func indexCommand(e *env) *cobra.Command {
 			return exit.Usagef("--drop deletes an index: leave out --recall")
 		}
 		return v.change(func() error {
-			schema, err := v.c.Schema()
-			if err != nil {
-				return err
-			}
 			if opt.Modality == "" {
 				var names []string
-				for _, m := range schema.Modalities {
+				for _, m := range v.schema.Modalities {
 					names = append(names, m.Name)
 				}
 				if len(names) != 1 {
@@ -211,7 +202,7 @@ func indexCommand(e *env) *cobra.Command {
 				}
 				opt.Modality = names[0]
 			}
-			if _, err := source.FindModality(v.c.Name(), schema, "--modality", opt.Modality); err != nil {
+			if _, err := v.modality("--modality", opt.Modality); err != nil {
 				return err
 			}
 			if drop {
@@ -226,11 +217,7 @@ func indexCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if v.json {
-				return v.PrintJSON(x)
-			}
-			v.printIndex(x)
-			return nil
+			return v.show(x, func() { v.printIndex(x) })
 		})
 	})
 }

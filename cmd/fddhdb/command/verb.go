@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
@@ -42,6 +43,8 @@ type verb struct {
 	dir  string         // the first argument
 	d    *db.DB         // that look or change has opened
 	c    *db.Collection // nil for verbs without --collection
+
+	schema db.Schema // of the collection as it was opened
 }
 
 // verb declares a verb with --json. use has its name, then its arguments: DIR, URL, KEY, KEY...
@@ -165,7 +168,10 @@ func (v *verb) on(f func() error) func(*db.DB) error {
 		if v.collection == "" || v.anyCollection && !v.given("collection") && !v.given("space") {
 			return f()
 		}
-		if v.c, err = collection(d, v.collection); err != nil {
+		if v.c, err = collection(d, v.collection); err == nil {
+			v.schema, err = v.c.Schema()
+		}
+		if err != nil {
 			return err
 		}
 		if v.given("space") {
@@ -185,6 +191,29 @@ func (v *verb) on(f func() error) func(*db.DB) error {
 		v.warnOfLabels()
 		return f()
 	}
+}
+
+// modality returns the modality with a name, which a flag gives.
+func (v *verb) modality(flag, name string) (db.Modality, error) {
+	return source.FindModality(v.c.Name(), v.schema, flag, name)
+}
+
+// trained returns the figures of the collection, which has to have codes.
+func (v *verb) trained() (*db.CollectionStats, error) {
+	stats, err := v.c.Stats()
+	if err == nil && !stats.Trained {
+		err = untrained(v.c)
+	}
+	return stats, err
+}
+
+// show prints the result of a verb: JSON if the user wants that, else by a function for people.
+func (v *verb) show(form any, print func()) error {
+	if v.json {
+		return v.PrintJSON(form)
+	}
+	print()
+	return nil
 }
 
 // tell prints the result of a verb: JSON if the user wants that, else a sentence.
