@@ -32,15 +32,16 @@
 //	                numbers; or objects with such a member: FILE.jsonl:NAME
 //	         .mat   MATLAB version 5, which save -v6 and -v7 write, not HDF5 (-v7.3): a matrix of any class of
 //	                numbers, or a sparse one, compressed or not, in either byte order: FILE.mat:NAME
+//	        .parquet
+//	                a column of lists of numbers, or of sparse vectors: FILE.parquet:NAME
 //	labels   .npy, .npz, .mat, .csv
 //	                a 0/1 matrix, or a vector of class numbers
 //	         text   one line an item, labels separated by commas
 //	keys     text   one line each
-//	items    .jsonl, .csv
+//	items    .jsonl, .csv, .parquet
 //	                whole items, or a table whose columns have names of its own: see package table
 //
-// Package npy writes .npy and .npz, and reads codes. Package parquet does the same as this one for .parquet;
-// only who imports it links its library.
+// Package npy writes .npy and .npz, and reads codes. Package parquet writes .parquet.
 //
 // # Untrusted bytes
 //

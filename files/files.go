@@ -1,7 +1,6 @@
 package files
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/files/internal/matrix"
 	"github.com/fddhdb/fddhdb/files/internal/text"
 	"github.com/fddhdb/fddhdb/files/npy"
+	"github.com/fddhdb/fddhdb/files/parquet"
 	"github.com/fddhdb/fddhdb/files/table"
 )
 
@@ -29,11 +29,12 @@ const maxValues = 1 << 31
 // formats are the formats of files of vectors. flat says that each number of an array of one dimension is a
 // row.
 var formats = map[string]func(src matrix.Source, flat bool) (*Vectors, error){
-	".npy":   npy.Open,
-	".npz":   npy.OpenZip,
-	".mat":   mat.Open,
-	".csv":   func(src matrix.Source, _ bool) (*Vectors, error) { return text.OpenCSV(src) },
-	".jsonl": func(src matrix.Source, _ bool) (*Vectors, error) { return text.OpenJSONL(src) },
+	".npy":     npy.Open,
+	".npz":     npy.OpenZip,
+	".mat":     mat.Open,
+	".csv":     func(src matrix.Source, _ bool) (*Vectors, error) { return text.OpenCSV(src) },
+	".jsonl":   func(src matrix.Source, _ bool) (*Vectors, error) { return text.OpenJSONL(src) },
+	".parquet": func(src matrix.Source, _ bool) (*Vectors, error) { return parquet.Open(src) },
 }
 
 // Cut cuts FILE.npz:NAME, which is one of several matrices of a file, at the last extension that a colon
@@ -55,7 +56,8 @@ func Cut(path string) (file, member string) {
 // Open opens a file of vectors; errors call it name. Its extension, in upper or lower case, determines the
 // format. Rows are items; a .npy of one dimension is one row. FILE.npz:NAME is a member. FILE.npz is a sparse
 // matrix of scipy, or the only member. FILE.jsonl:NAME is a member of the object on each line, FILE.mat:NAME
-// a variable, and FILE.mat the only matrix.
+// a variable, and FILE.mat the only matrix. FILE.parquet:NAME is a column, and FILE.parquet the only one of
+// vectors.
 //
 // The header of a .npy is checked against the size of the file. A .csv or .jsonl is read once as a whole to
 // count its rows and to check that all have the same number of columns. Either way a truncated or foreign
@@ -64,10 +66,6 @@ func Cut(path string) (file, member string) {
 // is held in memory up to 64 MiB, and beyond that in a temporary file. A sparse one takes 12 bytes a number.
 // The caller closes it.
 func Open(path, name string) (*Vectors, error) {
-	if file, _ := Cut(path); extension(file) == ".parquet" {
-		return nil, matrix.FileError(name,
-			errors.New("package files/parquet reads vectors from .parquet files"))
-	}
 	return open(path, name, false, "vectors", ".npy, .npz, .csv, .jsonl, .mat and .parquet files")
 }
 
@@ -99,31 +97,28 @@ func unsupported(ext, what, from string) error {
 	switch {
 	case ext == "":
 		return fmt.Errorf("the name has no extension to tell the format: %s are read from %s", what, from)
-	case ext == ".parquet", formats[ext] != nil:
+	case formats[ext] != nil:
 		return fmt.Errorf("%s files are not supported: %s are read from %s", ext, what, from)
 	}
 	return fmt.Errorf("%q is not an extension that tells the format: %s are read from %s", ext, what, from)
 }
 
-// OpenItems opens a .jsonl or .csv file of items; errors call it name. It is a *table.Table if the file has
-// columns with names of its own. The caller closes it.
+// OpenItems opens a file of items; errors call it name. It is a *table.Table unless it is a .jsonl of whole
+// items. The caller closes it.
 func OpenItems(path, name string) (table.Items, error) {
-	open := text.OpenItems
-	switch extension(path) {
-	case ".jsonl":
-	case ".csv":
-		open = func(src matrix.Source) (table.Items, error) { return text.OpenCSVTable(src) }
-	default:
-		return nil, matrix.FileError(name,
-			errors.New("the name ends neither in .jsonl nor in .csv, the extensions of files of items"))
+	if extension(path) == ".jsonl" {
+		return opened(path, name, text.OpenItems)
 	}
-	return opened(path, name, open)
+	return OpenTable(path, name)
 }
 
-// OpenTable opens a .jsonl, or else a .csv, as a table, whatever its columns are called.
+// OpenTable opens a .jsonl, a .parquet or else a .csv as a table, whatever its columns are called.
 func OpenTable(path, name string) (*table.Table, error) {
-	if extension(path) == ".jsonl" {
+	switch extension(path) {
+	case ".jsonl":
 		return opened(path, name, text.OpenJSONLTable)
+	case ".parquet":
+		return opened(path, name, parquet.OpenItems)
 	}
 	return opened(path, name, text.OpenCSVTable)
 }

@@ -39,7 +39,7 @@ func TestOpenRejects(t *testing.T) {
 		"x.NPZ:train": "x.NPZ: no such file",
 		"x.mat:train": "x.mat: no such file",
 		"x.jsonl:a.b": "x.jsonl: no such file",
-		"x.parquet":   "x.parquet: package files/parquet reads vectors from .parquet files",
+		"x.parquet":   "x.parquet: no such file",
 		"x.txt":       `x.txt: ".txt" is not an extension that tells the format: vectors are read from .npy, .npz, .csv, .jsonl, .mat and .parquet files`,
 		"x":           "x: the name has no extension to tell the format: vectors are read from .npy, .npz, .csv, .jsonl, .mat and .parquet files",
 	} {

@@ -1,22 +1,5 @@
-// Package parquet reads and writes vectors and whole items as .parquet files. Packages files and table do the
-// same for other formats.
-//
-//	r, err := parquet.OpenVectors("items.parquet:image")
-//	if err != nil {
-//		return err
-//	}
-//	defer r.Close()
-//	x := make([]float32, r.Cols)
-//	for {
-//		err := r.Next(x)
-//		if err == io.EOF {
-//			break
-//		}
-//		if err != nil {
-//			return err // "items.parquet:image: row 17, column 0: the vector is null: ..."
-//		}
-//		use(x)
-//	}
+// Package parquet reads and writes .parquet files of vectors and whole items. Package files opens them by
+// name; programs use what writes.
 //
 // # Format
 //
@@ -47,7 +30,7 @@
 // most 1 GiB for their pages at any time, a page at most 256 MiB, whatever the file says (TestFilesThatLie).
 // The metadata has at most 32 MiB, and a malicious one takes up to 64 times that. A good file takes a page of
 // each of its columns: a few MiB with most writers, and about 150 MiB for a column of vectors if the writer
-// makes one page a row group. Errors about a file are of type *files.Error. Checksums of pages are verified
+// makes one page a row group. Errors about a file are of type *matrix.Error. Checksums of pages are verified
 // if there are any.
 //
 // The package starts no goroutine: a reader or writer belongs to one goroutine at a time.

@@ -29,20 +29,6 @@ type file struct {
 	z       inflater // of all columns, which are read one at a time
 }
 
-// open opens a file; errors call it name.
-func open(path, name string) (*file, error) {
-	src, err := matrix.Open(path, name)
-	if err != nil {
-		return nil, err
-	}
-	f, err := newFile(src)
-	if err != nil {
-		_ = src.Close() // nothing was written
-		return nil, matrix.FileError(name, err)
-	}
-	return f, nil
-}
-
 func newFile(src matrix.Source) (*file, error) {
 	f := &file{Source: src, memory: budget{free: maxMemory}}
 	footer, err := f.footer()

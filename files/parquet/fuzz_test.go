@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/internal/matrix"
 	"github.com/fddhdb/fddhdb/files/table"
 )
@@ -23,9 +22,9 @@ const (
 
 func checkError(t *testing.T, err error) {
 	t.Helper()
-	var e *files.Error
+	var e *matrix.Error
 	if !errors.As(err, &e) || e.File != "x.parquet" || e.Err == nil {
-		t.Errorf("%#v is no *files.Error about the file", err)
+		t.Errorf("%#v is no *matrix.Error about the file", err)
 	}
 }
 
@@ -96,7 +95,7 @@ func FuzzParquet(f *testing.F) {
 					}
 					break
 				}
-				var e *files.Error
+				var e *matrix.Error
 				if err != nil {
 					if checkError(t, err); errors.As(err, &e) && e.Row >= 0 {
 						continue
@@ -131,7 +130,7 @@ func FuzzParquet(f *testing.F) {
 				if err == io.EOF {
 					break
 				}
-				var e *files.Error
+				var e *matrix.Error
 				if err != nil {
 					if checkError(t, err); errors.As(err, &e) && e.Row >= 0 {
 						continue

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -311,27 +309,4 @@ func write[T any](t testing.TB, rows []T) []byte {
 	}
 	check(t, w.Close())
 	return out.Bytes()
-}
-
-func TestOpenNames(t *testing.T) {
-	missing := filepath.Join(t.TempDir(), "none.parquet")
-	for _, path := range []string{missing, missing + ":x", t.TempDir()} {
-		if _, err := OpenVectors(path); err == nil || !strings.HasPrefix(err.Error(), path+": ") {
-			t.Error(err)
-		}
-	}
-	if _, err := OpenItems(missing); !os.IsNotExist(unwrapped(err)) ||
-		!strings.HasPrefix(err.Error(), missing+": ") {
-		t.Error(err)
-	}
-}
-
-func unwrapped(err error) error {
-	for {
-		u, ok := err.(interface{ Unwrap() error })
-		if !ok {
-			return err
-		}
-		err = u.Unwrap()
-	}
 }

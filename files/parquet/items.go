@@ -32,12 +32,12 @@ type itemColumn struct {
 // pandasIndex is the prefix of columns that pandas writes for an index without a name.
 const pandasIndex = "__index_level_"
 
-// OpenItems opens a .parquet file of items: its columns are strings, integers, numbers, bools and times,
-// lists of strings, bytes, and vectors as OpenVectors reads them. The caller closes it.
-func OpenItems(path string) (*table.Table, error) {
-	f, err := open(path, path)
+// OpenItems opens a file of items: its columns are strings, integers, numbers, bools and times, lists of
+// strings, bytes, and vectors as Open reads them.
+func OpenItems(src matrix.Source) (*table.Table, error) {
+	f, err := newFile(src)
 	if err != nil {
-		return nil, err
+		return nil, matrix.FileError(src.Name, err)
 	}
 	return f.items(), nil
 }

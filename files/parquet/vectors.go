@@ -5,32 +5,30 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/internal/matrix"
 )
 
-// OpenVectors opens a column of vectors of a .parquet file: FILE.parquet:COLUMN, or the only column of
-// vectors of FILE.parquet. Rows are items. A column of lists of numbers, of any or fixed length, is dense. A
-// structure of the lists i, columns, and v, numbers, is sparse; all columns are read to find the greatest.
+// Open opens the column of vectors that the source names, or the only one. Rows are items. A column of lists
+// of numbers, of any or fixed length, is dense. A structure of the lists i, columns, and v, numbers, is
+// sparse; all columns are read to find the greatest.
 //
 // A row that is null, or whose list has another length than the first, is an error that costs that row. A
-// page is kept in memory. The caller closes it.
-func OpenVectors(path string) (*files.Vectors, error) {
-	name, member := files.Cut(path)
-	f, err := open(name, path)
+// page is kept in memory.
+func Open(src matrix.Source) (*matrix.Vectors, error) {
+	f, err := newFile(src)
 	if err != nil {
-		return nil, err
+		return nil, matrix.FileError(src.Name, err)
 	}
-	v, err := f.vectors(member)
+	v, err := f.vectors(src.Member)
 	if err != nil {
-		_ = f.Close() // nothing was written
-		return nil, matrix.FileError(path, err)
+		f.z.close()
+		return nil, matrix.FileError(src.Name, err)
 	}
 	return v, nil
 }
 
 // vectors opens a column of vectors, or the only one.
-func (f *file) vectors(member string) (*files.Vectors, error) {
+func (f *file) vectors(member string) (*matrix.Vectors, error) {
 	var found []*column
 	var named *column // member
 	var names, rest []string

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
 	"github.com/fddhdb/fddhdb/files/table"
 )
 
@@ -20,7 +21,7 @@ func TestFilesOfOtherWriters(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		r, err := OpenItems(file)
+		r, err := OpenItems(must(matrix.Open(file, file))(t))
 		var columns []table.Column
 		if err == nil {
 			columns, err = r.Columns()
@@ -86,11 +87,22 @@ func otherItem(i int, duckdb, arrow bool) table.Item {
 	return it
 }
 
+// opened opens a column of vectors.
+func opened(t *testing.T, path, column string) (*matrix.Vectors, error) {
+	t.Helper()
+	src := must(matrix.Open(path, path))(t)
+	t.Cleanup(func() { _ = src.Close() })
+	if src.Member = column; column != "" {
+		src.Name += ":" + column
+	}
+	return Open(src)
+}
+
 // Columns of vectors, one at a time.
 func TestVectorsOfOtherWriters(t *testing.T) {
 	path := filepath.Join("testdata", "duckdb_snappy.parquet")
 	for column, cols := range map[string]int{"image": 3, "fixed": 3, "ints": 2, "bag": 8} {
-		r, err := OpenVectors(path + ":" + column)
+		r, err := opened(t, path, column)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -125,15 +137,15 @@ func TestVectorsOfOtherWriters(t *testing.T) {
 		}
 	}
 	for column, want := range map[string]string{
-		"":        `has several columns of vectors: say which with`,
-		":title":  `column "title" has strings: vectors are`,
-		":labels": `column "labels" has lists of strings: vectors are`,
-		":nosuch": `has no column "nosuch": there is`,
+		"":       `has several columns of vectors: say which with`,
+		"title":  `column "title" has strings: vectors are`,
+		"labels": `column "labels" has lists of strings: vectors are`,
+		"nosuch": `has no column "nosuch": there is`,
 	} {
-		_, err := OpenVectors(path + column)
+		_, err := opened(t, path, column)
 		wantError(t, err, want)
 	}
-	r, err := OpenVectors(filepath.Join("testdata", "polars.parquet")) // its only column of vectors
+	r, err := opened(t, filepath.Join("testdata", "polars.parquet"), "") // its only column of vectors
 	if err != nil || r.Cols != 3 {
 		t.Fatal(r, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/files"
-	"github.com/fddhdb/fddhdb/files/parquet"
 	"github.com/fddhdb/fddhdb/files/table"
 )
 
@@ -49,7 +49,12 @@ type Items struct {
 // OpenItems opens a file of whole items. The mapping is about the columns of a table. A value that the
 // collection has no place for is ignored if lenient, else it is an error.
 func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
-	r, err := openItemFile(in)
+	ext := strings.ToLower(filepath.Ext(in.Path))
+	if !slices.Contains([]string{".jsonl", ".csv", ".parquet"}, ext) {
+		return nil, exit.Usagef("--items %s: .jsonl, .csv and .parquet files are read, not %s", in.Name,
+			term.FileKind(in.Path))
+	}
+	r, err := files.OpenItems(in.Path, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -57,22 +62,8 @@ func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
 		_ = r.Close() // nothing was written
 		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --label-separator, --vector-column and --field-column are about columns", in.Name)
 	}
-	lines := strings.EqualFold(filepath.Ext(in.Path), ".jsonl")
-	return &Items{file: in.Name, lines: lines, r: r, say: say, lenient: lenient, fields: map[string]any{}},
-		nil
-}
-
-// openItemFile opens a file of items by its extension.
-func openItemFile(in Input) (table.Items, error) {
-	switch ext := strings.ToLower(filepath.Ext(in.Path)); ext {
-	case ".jsonl", ".csv":
-		return files.OpenItems(in.Path, in.Name)
-	case ".parquet":
-		return parquet.OpenItems(in.Path)
-	default:
-		return nil, exit.Usagef("--items %s: .jsonl, .csv and .parquet files are read, not %s", in.Name,
-			term.FileKind(in.Path))
-	}
+	return &Items{file: in.Name, lines: ext == ".jsonl", r: r, say: say, lenient: lenient,
+		fields: map[string]any{}}, nil
 }
 
 // assign finds out what the columns of a table become, for a collection that is there, or without a schema

@@ -10,7 +10,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/files"
-	"github.com/fddhdb/fddhdb/files/parquet"
 	"github.com/fddhdb/fddhdb/files/table"
 )
 
@@ -58,7 +57,7 @@ func OpenLabels(file, names string) (*Labels, error) {
 // columnLabels reads the labels of a column of a .parquet, or of the column that labels are guessed to be in.
 func columnLabels(path string) (*files.Labels, error) {
 	file, column := files.Cut(path)
-	t, err := parquet.OpenItems(file)
+	t, err := files.OpenTable(file, file)
 	if err != nil {
 		return nil, err
 	}

@@ -2,15 +2,12 @@ package source
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/files"
-	"github.com/fddhdb/fddhdb/files/parquet"
 )
 
 // Vectors is a file of vectors of one modality, dense or sparse. The modality may be of either form.
@@ -31,11 +28,7 @@ func OpenVectors(modality, file string) (*Vectors, error) {
 
 // OpenVectorsOf is OpenVectors of an input.
 func OpenVectorsOf(modality string, in Input) (*Vectors, error) {
-	open := files.Open
-	if path, _ := files.Cut(in.Path); strings.EqualFold(filepath.Ext(path), ".parquet") {
-		open = func(path, _ string) (*files.Vectors, error) { return parquet.OpenVectors(path) }
-	}
-	r, err := open(in.Path, in.Name)
+	r, err := files.Open(in.Path, in.Name)
 	if err != nil {
 		return nil, err
 	}
