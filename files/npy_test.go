@@ -612,7 +612,7 @@ func TestNPYSkip(t *testing.T) {
 			at := 0
 			row := make([]float32, cols)
 			for _, n := range skips {
-				check(t, r.SkipRows(n))
+				check(t, r.SkipRows(t.Context(), n))
 				at = min(at+n, rows)
 				err := r.Next(row)
 				if at == rows {

@@ -14,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 )
 
 func exploreCommand(e *env) *cobra.Command {
@@ -69,7 +68,6 @@ func (v *verb) explore(address, folder string, open bool) (err error) {
 	}
 	s, err := explore.New(v.d, explore.Options{
 		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders, Pictures: pictures,
-		OpenVectors: source.OpenMatrix, Message: exit.Message,
 		Report: func(fault string) { v.Warnf("%s", fault) },
 	})
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
-	"github.com/fddhdb/fddhdb/files"
 )
 
 // A searching is a run of search.
@@ -443,15 +442,14 @@ func (v *verb) eachVector(m db.Modality, file string, row int, f func(queryName,
 	if err = s.CheckDim(m); err == nil {
 		err = checkRow(s, row)
 	}
-	for i := 0; err == nil && (row < 0 || i <= row); i++ {
+	if err == nil {
+		err = s.Skip(v.ctx, max(row, 0))
+	}
+	for i := max(row, 0); err == nil && (row < 0 || i == row); i++ {
 		if err = s.Read(); err == io.EOF {
 			return nil
 		}
-		var bad *files.Error
-		switch {
-		case i < row && errors.As(err, &bad) && bad.Col >= 0:
-			err = nil // rows that are not asked for may be bad
-		case i >= row && err == nil:
+		if err == nil {
 			err = exit.AtRow(f(i, s.Query()), s.Path(), i)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -214,7 +215,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // the client has gone
 	}
-	form := errorForm{Error: s.opt.Message(err), Status: status(err)}
+	form := errorForm{Error: exit.Message(err), Status: status(err)}
 	if errors.Is(err, context.DeadlineExceeded) {
 		form.Error = fmt.Sprintf("not done after %v", s.limit(r))
 	}

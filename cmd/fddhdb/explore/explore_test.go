@@ -20,7 +20,6 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -161,9 +160,7 @@ func newServer(t testing.TB, d *db.DB, encoders ...Encoder) *Server {
 	t.Helper()
 	s, err := New(d, Options{
 		Name: "test.db", Version: "v1", Encoders: encoders,
-		OpenVectors: func(path string) (*files.Vectors, error) { return files.Open(path, path) },
-		Report:      func(fault string) { reported.Store(fault) },
-		Message:     func(err error) string { return strings.TrimPrefix(err.Error(), "fddhdb: ") },
+		Report: func(fault string) { reported.Store(fault) },
 	})
 	check(t, err)
 	t.Cleanup(func() { check(t, s.Close()) })

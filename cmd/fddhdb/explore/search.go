@@ -193,7 +193,7 @@ func (s *Server) rowOf(ctx context.Context, q *query) (vector, error) {
 		return vector{}, err
 	}
 	defer s.computing.leave()
-	return s.uploads.row(ctx, u, q.member, q.row, q.from == "")
+	return u.rowAt(ctx, q.member, q.row, q.from == "")
 }
 
 // modalityOf returns a modality by name, and refuses one that the collection does not have.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/files"
 )
 
 // Options are the settings of a server besides the database.
@@ -30,13 +29,8 @@ type Options struct {
 	// it after the server.
 	Pictures *picture.Folder
 
-	// OpenVectors opens a file of vectors by its extension.
-	OpenVectors func(path string) (*files.Vectors, error)
-
-	// Message returns the text of an error for people. Report is called with faults of
-	// the server, from any goroutine.
-	Message func(error) string
-	Report  func(fault string)
+	// Report is called with faults of the server, from any goroutine.
+	Report func(fault string)
 }
 
 // Limits of a request.
@@ -80,7 +74,7 @@ func New(d *db.DB, opt Options) (*Server, error) {
 		db: d, opt: opt, page: page, encodings: map[encoderOf]*encoding{}, requestTime: requestTime,
 		computing: newRoom(2 * runtime.GOMAXPROCS(0)),
 	}
-	s.uploads.open, s.uploads.receiving = opt.OpenVectors, newRoom(maxReceiving)
+	s.uploads.receiving = newRoom(maxReceiving)
 	for _, e := range opt.Encoders {
 		s.encodings[encoderOf{e.Collection, e.Modality, e.Input}] = newEncoding(e)
 	}

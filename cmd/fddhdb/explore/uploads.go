@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,8 +15,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/npy"
 )
 
@@ -29,7 +30,6 @@ type vector struct {
 // uploads are the latest few files of vectors and pictures that clients have sent, in a
 // folder of their own.
 type uploads struct {
-	open      func(path string) (*files.Vectors, error)
 	receiving *room // bounds the files that arrive at a time
 
 	mu     sync.Mutex // guards the fields below
@@ -84,12 +84,12 @@ func (s *Server) upload(ctx context.Context, v url.Values, body io.Reader) (*rep
 		return newReply(&pictureForm{Picture: u.id, Name: u.name, Media: "/api/media?picture=" + u.id})
 	}
 	out, err := s.compute(ctx, func() (any, error) {
-		r, err := s.uploads.openFile(u, member)
+		r, err := u.open(member)
 		if err != nil {
 			return nil, err
 		}
 		defer r.Close()
-		return &uploadForm{Upload: u.id, Name: u.name, Rows: r.Rows, Cols: r.Cols}, nil
+		return &uploadForm{Upload: u.id, Name: u.name, Rows: r.Rows(), Cols: r.Cols()}, nil
 	})
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(u.path)) // it is not in the list, so no other request reads it
@@ -223,13 +223,13 @@ func (l *uploads) close() error {
 	return os.RemoveAll(l.dir)
 }
 
-// openFile opens a file for reading. Errors have the name that the client has sent.
-func (l *uploads) openFile(u *upload, member string) (*files.Vectors, error) {
+// open opens a file of vectors for reading. Errors have the name that the client has sent.
+func (u *upload) open(member string) (*source.Vectors, error) {
 	path := u.path
 	if member != "" {
 		path += ":" + member
 	}
-	r, err := l.open(path)
+	r, err := source.OpenVectors("", path)
 	return r, u.worded(err)
 }
 
@@ -245,7 +245,7 @@ func (u *upload) worded(err error) error {
 
 // row returns a row of a file, as a vector or as a code. It reads the rows before it,
 // unless it is the row of the last request. The caller must have the turn of the file.
-func (l *uploads) row(ctx context.Context, u *upload, member string, row int, code bool) (vector, error) {
+func (u *upload) rowAt(ctx context.Context, member string, row int, code bool) (vector, error) {
 	if last := &u.last; last.ok && last.member == member && last.row == row && last.code == code {
 		return last.x, nil
 	}
@@ -254,7 +254,7 @@ func (l *uploads) row(ctx context.Context, u *upload, member string, row int, co
 	if code {
 		x, err = u.codeAt(row)
 	} else {
-		x, err = l.vectorAt(ctx, u, member, row)
+		x, err = u.vectorAt(ctx, member, row)
 	}
 	if err != nil {
 		return vector{}, err
@@ -278,39 +278,22 @@ func (u *upload) codeAt(row int) (vector, error) {
 	return vector{code: codes.At(row).AppendBytes(nil, codes.Bits())}, nil
 }
 
-func (l *uploads) vectorAt(ctx context.Context, u *upload, member string, row int) (vector, error) {
-	r, err := l.openFile(u, member)
+func (u *upload) vectorAt(ctx context.Context, member string, row int) (vector, error) {
+	r, err := u.open(member)
 	if err != nil {
 		return vector{}, err
 	}
 	defer r.Close()
-	if row >= r.Rows {
-		return vector{}, u.noRow(row, r.Rows)
+	if row >= r.Rows() {
+		return vector{}, u.noRow(row, r.Rows())
+	}
+	if err = r.Skip(ctx, row); err == nil {
+		err = r.Read()
+	}
+	if err != nil {
+		return vector{}, cmp.Or(ctx.Err(), u.worded(err))
 	}
 	var x vector
-	if r.Sparse {
-		x.sparse = &db.Sparse{}
-	} else {
-		x.dense = make([]float32, r.Cols)
-	}
-	for i := 0; ; i++ {
-		if err := ctx.Err(); err != nil { // a small .npz may claim very many rows
-			return vector{}, err
-		}
-		if r.Sparse {
-			x.sparse.Index, x.sparse.Value, err = r.NextSparse(x.sparse.Index[:0], x.sparse.Value[:0])
-		} else {
-			err = r.Next(x.dense)
-		}
-		var bad *files.Error
-		if i < row && errors.As(err, &bad) && bad.Row >= 0 {
-			continue // a row that is not asked for may be bad
-		}
-		if err == io.EOF {
-			return vector{}, u.noRow(row, i)
-		}
-		if err != nil || i == row {
-			return x, u.worded(err)
-		}
-	}
+	x.dense, x.sparse = r.Copy()
+	return x, nil
 }

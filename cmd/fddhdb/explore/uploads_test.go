@@ -81,7 +81,7 @@ func TestSearchByRow(t *testing.T) {
 	cancel()
 	u, err := s.uploads.use(send(t, s, "a.csv", []byte("1\n2\n")).Upload)
 	check(t, err)
-	if _, err := s.uploads.row(left, u, "", 1, false); err != context.Canceled {
+	if _, err := u.rowAt(left, "", 1, false); err != context.Canceled {
 		t.Errorf("who has left gets %v", err)
 	}
 	codes := send(t, s, "codes.npy", matrixFile(t, []uint8{1, 2, 0, 1}, []uint8{9, 1, 0, 0}))

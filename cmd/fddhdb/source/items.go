@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -563,11 +562,8 @@ func (in Together) leaveOut(ctx context.Context, rows int) error {
 	item := NewRow()
 	for _, s := range in {
 		if v, ok := s.(*Vectors); ok {
-			const block = 1000
-			for i := 0; i < rows; i += block {
-				if err := cmp.Or(ctx.Err(), v.r.SkipRows(min(block, rows-i))); err != nil {
-					return err
-				}
+			if err := v.Skip(ctx, rows); err != nil {
+				return err
 			}
 			continue
 		}

@@ -17,10 +17,10 @@ func TestPipes(t *testing.T) {
 		name string
 		open func(path string) error
 	}{
-		{"x.npy", func(path string) error { _, err := OpenMatrix(path); return err }},
-		{"x.csv", func(path string) error { _, err := OpenMatrix(path); return err }},
-		{"x.jsonl", func(path string) error { _, err := OpenMatrix(path); return err }},
-		{"x.parquet", func(path string) error { _, err := OpenMatrix(path); return err }},
+		{"x.npy", func(path string) error { _, err := OpenVectors("", path); return err }},
+		{"x.csv", func(path string) error { _, err := OpenVectors("", path); return err }},
+		{"x.jsonl", func(path string) error { _, err := OpenVectors("", path); return err }},
+		{"x.parquet", func(path string) error { _, err := OpenVectors("", path); return err }},
 		{"items.jsonl", func(path string) error {
 			_, err := OpenItems(Input{path, path}, Mapping{},
 				false)

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -39,15 +40,6 @@ func OpenVectorsOf(modality string, in Input) (*Vectors, error) {
 	return s, nil
 }
 
-// OpenMatrix opens a file of vectors.
-func OpenMatrix(file string) (*files.Vectors, error) {
-	s, err := OpenVectors("", file)
-	if err != nil {
-		return nil, err
-	}
-	return s.r, nil
-}
-
 // IsSparse reports whether rows are sparse.
 func (s *Vectors) IsSparse() bool { return s.r.Sparse }
 
@@ -70,6 +62,9 @@ func (s *Vectors) Read() (err error) {
 	s.row.Index, s.row.Value, err = s.r.NextSparse(s.row.Index[:0], s.row.Value[:0])
 	return err
 }
+
+// Skip leaves out the next n rows, or all that are left, bad ones too.
+func (s *Vectors) Skip(ctx context.Context, n int) error { return s.r.SkipRows(ctx, n) }
 
 // Copy returns a copy of the row: one result, the other is nil.
 func (s *Vectors) Copy() ([]float32, *db.Sparse) {

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -112,9 +113,9 @@ func (v *Vectors) NextNumbers(dst []float64) error {
 	return v.end(v.Numbers(dst))
 }
 
-// SkipRows leaves out the next n rows, or all that are left. It is fast where rows need not be read to find
-// the next.
-func (v *Vectors) SkipRows(n int) error {
+// SkipRows leaves out the next n rows, or all that are left, bad ones too. It is fast where rows need not be
+// read to find the next.
+func (v *Vectors) SkipRows(ctx context.Context, n int) error {
 	if v.Skip != nil {
 		n = min(n, v.Rows-v.next)
 		v.Skip(n)
@@ -123,6 +124,9 @@ func (v *Vectors) SkipRows(n int) error {
 	}
 	row := make([]float32, v.Cols)
 	for range n {
+		if err := ctx.Err(); err != nil { // a file of a few bytes may claim any number of sparse rows
+			return err
+		}
 		var bad *Error
 		var err error
 		if v.Sparse {
