@@ -207,7 +207,7 @@ func collectionStats(v *state.View, cv *state.CollectionView) (CollectionStats, 
 // The types that the database returns have a JSON form, for programs. An Item has the form that the command
 // prints and reads. Hits and answers have the names of the command and some more: row, space and revision; a
 // total only if it is not 0. The command has forms of its own, because scripts rely on fewer names
-// (cmd/fddhdb/jsonform; for eval, which has one object for both orders, cmd/fddhdb/command).
+// (cmd/fddhdb/forms; for eval, which has one object for both orders, cmd/fddhdb/command).
 
 // hitForm is the JSON of a Hit.
 type hitForm struct {

@@ -53,8 +53,8 @@ var house = plan{
 		{"cmd/fddhdb/explore": nil},
 		{"cmd/fddhdb/chart": nil, "cmd/fddhdb/flags": {pflag},
 			"cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
-		{"cmd/fddhdb/picture": nil, "cmd/fddhdb/textform": nil, "cmd/fddhdb/usage": {cobra, pflag}},
-		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/jsonform": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
+		{"cmd/fddhdb/forms": nil, "cmd/fddhdb/picture": nil, "cmd/fddhdb/usage": {cobra, pflag}},
+		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},
 
 		// These a program may import beside the database, and need not.

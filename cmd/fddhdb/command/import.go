@@ -15,9 +15,9 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -449,7 +449,7 @@ func (o *importing) report(took float64) error {
 	if o.created != nil && o.Whole != nil {
 		// The user did not declare this schema: it was derived from the data.
 		o.Printf("collection %s, from %s: %s\n", o.collection, o.input(o.items).Name,
-			textform.DescribeSchema(*o.created))
+			forms.DescribeSchema(*o.created))
 	}
 	skipped := ""
 	if o.skipped.N > 0 {

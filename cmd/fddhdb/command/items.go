@@ -10,9 +10,9 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -124,10 +124,10 @@ func (v *verb) printItems(few bool, f func(show func(*db.Item) error) error) err
 	case v.json:
 		return f(func(it *db.Item) error { return v.PrintJSON(it) })
 	case few && !v.Flat():
-		return f(func(it *db.Item) error { textform.PrintItem(v.Printer, it); return nil })
+		return f(func(it *db.Item) error { forms.PrintItem(v.Printer, it); return nil })
 	}
 	columns := append([]term.Column{term.Left("key"), term.Left("labels")},
-		textform.FieldColumns(v.schema.Fields)...)
+		forms.FieldColumns(v.schema.Fields)...)
 	columns = append(columns, term.Left("code"))
 	if v.Flat() {
 		columns = append(columns, term.Left("code from"))
@@ -136,7 +136,7 @@ func (v *verb) printItems(few bool, f func(show func(*db.Item) error) error) err
 	shown := v.Flat() // without items people and scripts that read text get nothing
 	err := f(func(it *db.Item) error {
 		cells := []any{term.TextCell(it.Key), term.TextCell(strings.Join(it.Labels, ","))}
-		cells = append(cells, textform.FieldCells(v.schema.Fields, it)...)
+		cells = append(cells, forms.FieldCells(v.schema.Fields, it)...)
 		cells = append(cells, term.TextCell(hex.EncodeToString(it.Code)), term.TextCell(it.CodeFrom))
 		t.Add(cells[:len(columns)]...)
 		shown = true
@@ -307,8 +307,8 @@ func facetsCommand(e *env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(v, textform.Counts(facets),
-			func() { textform.PrintValues(v.Printer, strings.Trim(by, `"`), facets) })
+		return list(v, forms.Counts(facets),
+			func() { forms.PrintValues(v.Printer, strings.Trim(by, `"`), facets) })
 	})
 }
 

@@ -9,9 +9,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -57,8 +56,8 @@ func initCommand(e *env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return v.tell(jsonform.NewSchema(v.collection, schema), "created collection %s in %s: %s", v.collection,
-			v.dir, textform.DescribeSchema(schema))
+		return v.tell(forms.NewSchema(v.collection, schema), "created collection %s in %s: %s", v.collection,
+			v.dir, forms.DescribeSchema(schema))
 	})
 }
 
@@ -151,8 +150,8 @@ func alterCommand(e *env) *cobra.Command {
 				unknown = fmt.Sprintf("\nthe model does not know %s: when labelled items have it, fddhdb train %s learns it",
 					strings.Join(names, ", "), v.dir)
 			}
-			return v.tell(jsonform.NewSchema(v.c.Name(), schema), "altered collection %s in %s: %s%s", v.c.Name(),
-				v.dir, textform.DescribeSchema(schema), unknown)
+			return v.tell(forms.NewSchema(v.c.Name(), schema), "altered collection %s in %s: %s%s", v.c.Name(),
+				v.dir, forms.DescribeSchema(schema), unknown)
 		})
 	})
 }
@@ -216,7 +215,7 @@ func collectionsCommand(e *env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		form, err := jsonform.NewStats(v.ctx, v.d, s)
+		form, err := forms.NewStats(v.ctx, v.d, s)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -22,7 +22,7 @@ func TestAlter(t *testing.T) {
 	if out = must(t, "alter", f.db, "--add-field", "note:string"); strings.Contains(out, "model") {
 		t.Error(out)
 	}
-	var s jsonform.Schema
+	var s forms.Schema
 	mustJSON(t, &s, "alter", f.db, "--add-field", "seen:bool", "--json")
 	if n := len(s.Modalities); s.Collection != "main" ||
 		s.Modalities[n-1] != (db.Modality{Name: "audio", Dim: 3}) || len(s.Fields) != 3 || s.Bits != nil {
@@ -63,10 +63,10 @@ func TestCollections(t *testing.T) {
 func TestInit(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	f.db = f.path("a.db")
-	var got jsonform.Schema
+	var got forms.Schema
 	mustJSON(t, &got, "init", f.db, "--modality", "image:2", "--field", "year:int:index", "--field",
 		"title:string")
-	want := jsonform.Schema{
+	want := forms.Schema{
 		Collection: "main", Modalities: []db.Modality{{Name: "image", Dim: 2}},
 		Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}, {Name: "title", Type: db.String}},
 	}

@@ -11,11 +11,10 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/sheet"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -270,14 +269,14 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 type answers struct {
 	*searching
 	sheet  *sheet.Sheet // nil: none
-	form   textform.HitTable
+	form   forms.HitTable
 	table  *term.Table // for the hits of all queries, in modes that have one
 	facets [][]any     // likewise
 	any    bool
 }
 
 func (o *searching) newAnswers() (a *answers, err error) {
-	a = &answers{searching: o, form: textform.NewHitTable(o.schema, o.include.Parts)}
+	a = &answers{searching: o, form: forms.NewHitTable(o.schema, o.include.Parts)}
 	if o.sheet != "" {
 		title := "collection " + o.c.Name()
 		if o.from != "" && o.to != "" {
@@ -297,7 +296,7 @@ func (a *answers) end(failed error) error {
 		a.table.End()
 	}
 	if len(a.facets) > 0 {
-		a.PrintTable(append([]term.Column{term.Left("query")}, textform.FacetColumns...), a.facets)
+		a.PrintTable(append([]term.Column{term.Left("query")}, forms.FacetColumns...), a.facets)
 	}
 	indexes, _ := a.c.VectorIndexes() // an error has been met before
 	for _, x := range indexes {
@@ -339,7 +338,7 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	if err != nil {
 		return err
 	}
-	textform.CutFacets(r, a.json)
+	forms.CutFacets(r, a.json)
 	if a.sheet != nil {
 		if err := a.sheet.Add(a.ctx, a.title(name), q.Key, r.Hits); err != nil {
 			return err
@@ -349,19 +348,19 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	a.form.Codes = r.Space != 0 // else by vectors alone
 	switch {
 	case a.json:
-		return a.PrintJSON(jsonform.NewSearch(name, r, a.given("radius"), explain))
+		return a.PrintJSON(forms.NewSearch(name, r, a.given("radius"), explain))
 	case !a.Flat():
 		a.print(name, r, explain)
 		return nil
 	case a.table == nil:
 		// The answers that follow have the same columns, whatever this one has.
-		a.form.Similarity = a.vectors+a.vector != "" && a.order != db.RerankNone || textform.HasSimilarity(r)
+		a.form.Similarity = a.vectors+a.vector != "" && a.order != db.RerankNone || forms.HasSimilarity(r)
 		a.table = a.NewTable(append([]term.Column{term.Left("query")}, a.form.Columns()...))
 	}
 	for _, cells := range a.form.Rows(r) {
 		a.table.Add(append([]any{name}, cells...)...)
 	}
-	for _, cells := range textform.FacetRows(r) {
+	for _, cells := range forms.FacetRows(r) {
 		a.facets = append(a.facets, append([]any{name}, cells...))
 	}
 	return nil
@@ -532,10 +531,10 @@ func (a *answers) print(name queryName, r *db.Result, explain *report.Explain) {
 	}
 	a.Printf("\n")
 	if len(r.Hits) > 0 {
-		a.form.Similarity = textform.HasSimilarity(r)
+		a.form.Similarity = forms.HasSimilarity(r)
 		a.PrintTable(a.form.Columns(), a.form.Rows(r))
 	}
-	textform.PrintFacets(a.Printer, r)
+	forms.PrintFacets(a.Printer, r)
 	if explain != nil {
 		a.printExplain(explain)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
@@ -61,7 +61,7 @@ func (h shellHost) PrintSchemas(names []string, json bool) error {
 			return err
 		}
 		if json {
-			form := jsonform.NewSchema(name, schema)
+			form := forms.NewSchema(name, schema)
 			form.Encoders = schema.Encoders
 			if err := h.env.PrintJSON(form); err != nil {
 				return err

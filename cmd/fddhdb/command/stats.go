@@ -5,9 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -35,7 +34,7 @@ func statsCommand(e *env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		form, err := jsonform.NewStats(v.ctx, v.d, s)
+		form, err := forms.NewStats(v.ctx, v.d, s)
 		if err != nil {
 			return err
 		}
@@ -78,7 +77,7 @@ func statsCommand(e *env) *cobra.Command {
 }
 
 // printCollection prints the items of a collection, its codes, and advice. --json has the rest.
-func (v *verb) printCollection(c jsonform.Collection) error {
+func (v *verb) printCollection(c forms.Collection) error {
 	if v.json {
 		return v.PrintJSON(c)
 	}
@@ -95,7 +94,7 @@ func (v *verb) printCollection(c jsonform.Collection) error {
 			unknown = ", unknown to the model"
 		}
 		add("modality", "%s, %s%s, in %s%s", m.Name, term.Plural(m.Dim, "dimension", "dimensions"),
-			textform.DescribeMetric(m.Modality), term.Plural(m.Items, "item", "items"), unknown)
+			forms.DescribeMetric(m.Modality), term.Plural(m.Items, "item", "items"), unknown)
 	}
 	for _, f := range c.Fields {
 		add("field", "%s, %s%s", f.Name, f.Type, map[bool]string{true: ", indexed"}[f.Indexed])

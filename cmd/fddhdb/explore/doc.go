@@ -1,7 +1,7 @@
 // Package explore shows a database in the browser: a page to search it and to look at its models
 // and statistics, and the same as JSON under /api. docs/EXPLORE.md describes both.
 //
-// It imports package db, encoder, exit, jsonform, picture and source, and no verb: the verb explore
+// It imports package db, encoder, exit, forms, picture and source, and no verb: the verb explore
 // starts it.
 //
 // It is for one person on one machine. It reads, and changes nothing. Anyone who reaches the port

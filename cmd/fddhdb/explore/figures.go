@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -113,12 +113,12 @@ func (s *Server) stats(ctx context.Context, v url.Values) (any, error) {
 	return s.allStats(ctx)
 }
 
-func (s *Server) allStats(ctx context.Context) (*jsonform.Stats, error) {
+func (s *Server) allStats(ctx context.Context) (*forms.Stats, error) {
 	out, err := s.db.Stats()
 	if err != nil {
 		return nil, err
 	}
-	return jsonform.NewStats(ctx, s.db, out)
+	return forms.NewStats(ctx, s.db, out)
 }
 
 // collections answers like the verb, as one list.
@@ -132,7 +132,7 @@ func (s *Server) collections(ctx context.Context, v url.Values) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Collections []jsonform.Collection `json:"collections"`
+		Collections []forms.Collection `json:"collections"`
 	}{all.Collections}, nil
 }
 

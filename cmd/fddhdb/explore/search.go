@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -39,7 +39,7 @@ func (s *Server) in(from interface {
 // searchForm is the answer to a search: that of the verb, and what the page shows
 // beside it.
 type searchForm struct {
-	jsonform.Search
+	forms.Search
 	Items []*itemForm `json:"items,omitempty"`      // of the hits, in order
 	Code  string      `json:"query_code,omitempty"` // code of the query, in hexadecimal
 	// of the code; 0 where vectors were compared, also beside codes
@@ -78,7 +78,7 @@ func (s *Server) answerSearch(ctx context.Context, c *db.Collection, dq db.Query
 	}
 	took := time.Since(start)
 	form := &searchForm{
-		Search: jsonform.NewSearch(q.name(), r, q.radius >= 0, explain),
+		Search: forms.NewSearch(q.name(), r, q.radius >= 0, explain),
 		Space:  r.Space, Revision: r.Revision, TookUS: float64(took.Nanoseconds()) / 1000,
 	}
 	if r.Space != 0 { // else it is by vectors alone, and the page is to show no codes

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
@@ -372,7 +372,7 @@ func (l *Fields) String() string { return "" }
 func (l *Fields) Type() string   { return "NAME:TYPE[:index]" }
 
 func (l *Fields) Set(s string) error {
-	f, err := textform.ParseField(s)
+	f, err := forms.ParseField(s)
 	if err != nil {
 		return err
 	}

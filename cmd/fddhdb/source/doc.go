@@ -4,7 +4,7 @@
 // file first. The package also reads values that are typed instead of a file.
 //
 // It imports the formats of files (codec and the packages below it), package db for rows as items, term,
-// textform and exit for the words of errors, and no verb. Pipeline reads in a goroutine of its own, which
+// forms and exit for the words of errors, and no verb. Pipeline reads in a goroutine of its own, which
 // ends before Pipeline returns. That of ReadStdin may wait for a terminal until the process ends, if the
 // import is interrupted. Everything else belongs to one goroutine.
 //

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/table"
@@ -54,7 +54,7 @@ func (s *Fields) declare() error {
 		if s.names = append(s.names, c.Name); !c.Text {
 			continue
 		}
-		f, err := textform.ParseField(c.Name)
+		f, err := forms.ParseField(c.Name)
 		if err != nil {
 			return exit.Failedf("%s: line 1, column %d: %q: %w: the header says NAME:TYPE", s.file, i, c.Name,
 				err)

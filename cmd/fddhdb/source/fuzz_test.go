@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -36,7 +36,7 @@ func FuzzArguments(f *testing.F) {
 				t.Errorf("%q: %v", s, x)
 			}
 		}
-		if field, err := textform.ParseField(s); err == nil {
+		if field, err := forms.ParseField(s); err == nil {
 			again := field.Name + ":" + string(field.Type)
 			if field.Indexed {
 				again += ":index"

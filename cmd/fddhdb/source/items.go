@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/table"
@@ -195,7 +195,7 @@ func (s *Items) Check(c *db.Collection, schema db.Schema, merge bool) error {
 		s.types[f.Name] = f.Type
 	}
 	s.bits = schema.Bits
-	s.has = fmt.Sprintf("collection %q has %s", c.Name(), textform.DescribeSchema(schema))
+	s.has = fmt.Sprintf("collection %q has %s", c.Name(), forms.DescribeSchema(schema))
 	if err := s.assign(&schema); err != nil {
 		return err
 	}

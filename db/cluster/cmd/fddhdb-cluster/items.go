@@ -15,8 +15,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
@@ -181,7 +181,7 @@ func (e *env) printItem(it *db.Item) error {
 	if e.json {
 		return e.PrintJSON(it)
 	}
-	textform.PrintItem(e.Printer, it)
+	forms.PrintItem(e.Printer, it)
 	return nil
 }
 
@@ -289,10 +289,10 @@ func facetsCommand(e *env) *cobra.Command {
 						return where.wrap(e.noCollection(ctx, c, args[0], err))
 					}
 					if !e.json {
-						textform.PrintValues(e.Printer, by, facets)
+						forms.PrintValues(e.Printer, by, facets)
 						return nil
 					}
-					for _, n := range textform.Counts(facets) {
+					for _, n := range forms.Counts(facets) {
 						if err := e.PrintJSON(n); err != nil {
 							return err
 						}
@@ -332,7 +332,7 @@ func labelsCommand(e *env) *cobra.Command {
 						return where.wrap(e.noCollection(ctx, c, args[0], err))
 					}
 					if !e.json {
-						textform.PrintLabels(e.Printer, facets)
+						forms.PrintLabels(e.Printer, facets)
 						return nil
 					}
 					for _, n := range facets.Counts {

@@ -11,9 +11,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
@@ -64,10 +63,10 @@ func initCommand(e *env) *cobra.Command {
 					return err
 				}
 				if e.json {
-					return e.PrintJSON(jsonform.NewSchema(args[0], stored))
+					return e.PrintJSON(forms.NewSchema(args[0], stored))
 				}
 				e.Printf("created collection %s in cluster %s: %s\n", args[0], e.link.cluster,
-					textform.DescribeSchema(stored))
+					forms.DescribeSchema(stored))
 				return nil
 			})
 		},
@@ -169,7 +168,7 @@ func collectionsCommand(e *env) *cobra.Command {
 						return err
 					}
 					if e.json {
-						form := jsonform.NewSchema(name, s)
+						form := forms.NewSchema(name, s)
 						form.Items = &n
 						if err := e.PrintJSON(form); err != nil {
 							return err
@@ -177,7 +176,7 @@ func collectionsCommand(e *env) *cobra.Command {
 						continue
 					}
 					rows = append(rows, []any{term.TextCell(name), term.CountCell(n),
-						textform.DescribeSchema(s)})
+						forms.DescribeSchema(s)})
 				}
 				if !e.json {
 					e.PrintTable([]term.Column{term.Left("collection"), term.Right("items"),

@@ -9,10 +9,9 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
@@ -140,7 +139,7 @@ func (o *searchOptions) check(hasK, json bool) error {
 
 // A searchJSON is an answer as fddhdb search --json prints it, with the shards that did not answer.
 type searchJSON struct {
-	jsonform.Search
+	forms.Search
 	Missing []int `json:"missing,omitempty"`
 }
 
@@ -177,12 +176,12 @@ func (o *searchOptions) run(e *env, cmd *cobra.Command, coll *cluster.Collection
 	if err != nil {
 		return o.where.wrap(err)
 	}
-	textform.CutFacets(&r.Result, e.json)
+	forms.CutFacets(&r.Result, e.json)
 	if len(r.Missing) > 0 {
 		e.warnf("without %s, of which no node answers", shards(r.Missing))
 	}
 	if e.json {
-		return e.PrintJSON(searchJSON{jsonform.NewSearch(name, &r.Result, o.hasRadius, nil), r.Missing})
+		return e.PrintJSON(searchJSON{forms.NewSearch(name, &r.Result, o.hasRadius, nil), r.Missing})
 	}
 	o.print(e, r, schema)
 	return nil
@@ -211,13 +210,13 @@ func (o *searchOptions) print(e *env, r *cluster.Result, schema db.Schema) {
 	if len(r.Hits) > 0 {
 		o.printHits(e, &r.Result, schema)
 	}
-	textform.PrintFacets(e.Printer, &r.Result)
+	forms.PrintFacets(e.Printer, &r.Result)
 }
 
 // printHits prints the table of the hits. Hits of an answer by vectors have neither distance nor score.
 func (o *searchOptions) printHits(e *env, r *db.Result, schema db.Schema) {
-	t := textform.NewHitTable(schema, o.include.Parts)
-	t.Similarity = textform.HasSimilarity(r)
+	t := forms.NewHitTable(schema, o.include.Parts)
+	t.Similarity = forms.HasSimilarity(r)
 	t.Codes = !math.IsNaN(r.Hits[0].Score) || math.IsNaN(float64(r.Hits[0].Similarity))
 	e.PrintTable(t.Columns(), t.Rows(r))
 }

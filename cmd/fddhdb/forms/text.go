@@ -1,4 +1,4 @@
-package textform
+package forms
 
 import (
 	"encoding/hex"

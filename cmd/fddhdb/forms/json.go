@@ -1,0 +1,122 @@
+package forms
+
+import (
+	"context"
+	"math"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
+)
+
+// A Search is the answer to one query.
+type Search struct {
+	Query any     `json:"query"` // row number in a file, a key or a code
+	Hits  []Hit   `json:"hits"`
+	Next  *string `json:"next"` // cursor; null at the end
+	Total *int    `json:"total,omitempty"`
+
+	Facets []db.Facets `json:"facets,omitempty"`
+
+	// Approximate says that items may be missing, by the recall that an index of vectors has.
+	Approximate bool `json:"approximate,omitempty"`
+
+	Explain *report.Explain `json:"explain,omitempty"`
+}
+
+// A Hit is one item of an answer.
+type Hit struct {
+	Key      string   `json:"key"`      // of the item
+	Distance *int     `json:"distance"` // null where no codes were compared
+	Score    *float64 `json:"score"`    // null for queries by code
+
+	Similarity *float32 `json:"similarity"`     // null where nothing was compared
+	Item       *db.Item `json:"item,omitempty"` // what the search includes of it
+}
+
+// NewSearch returns the form of an answer, which it aliases. radius says that the
+// search was within a radius and so has a total. explain may be nil.
+func NewSearch(query any, r *db.Result, radius bool, explain *report.Explain) Search {
+	out := Search{Query: query, Hits: []Hit{}, Facets: r.Facets, Approximate: r.Approximate, Explain: explain}
+	if r.Next != "" {
+		out.Next = &r.Next
+	}
+	for _, h := range r.Hits {
+		hit := Hit{Key: h.Key, Item: h.Item}
+		if h.Distance >= 0 {
+			hit.Distance = &h.Distance
+		}
+		if !math.IsNaN(h.Score) {
+			hit.Score = &h.Score
+		}
+		if !math.IsNaN(float64(h.Similarity)) {
+			hit.Similarity = &h.Similarity
+		}
+		out.Hits = append(out.Hits, hit)
+	}
+	if radius {
+		out.Total = &r.Total
+	}
+	return out
+}
+
+// Schema is a collection as init and alter print it.
+type Schema struct {
+	Collection string        `json:"collection"`
+	Modalities []db.Modality `json:"modalities"`         // never null
+	Bits       *int          `json:"bits"`               // null: training decides
+	Fields     []db.Field    `json:"fields"`             // never null
+	Encoders   []db.Encoder  `json:"encoders,omitempty"` // of .schema alone
+	Items      *int          `json:"items,omitempty"`    // of collections of a cluster alone
+}
+
+// NewSchema returns the form of a schema. It aliases s.
+func NewSchema(collection string, s db.Schema) Schema {
+	out := Schema{Collection: collection, Modalities: s.Modalities, Fields: s.Fields}
+	if s.Bits > 0 {
+		out.Bits = &s.Bits
+	}
+	// Never null, so that scripts can iterate without a check.
+	if out.Modalities == nil {
+		out.Modalities = []db.Modality{}
+	}
+	if out.Fields == nil {
+		out.Fields = []db.Field{}
+	}
+	return out
+}
+
+// Stats are the statistics of a database, in the form of stats --json.
+type Stats struct {
+	*db.Stats
+	Collections []Collection `json:"collections"` // never null; replaces those of db.Stats
+}
+
+// Collection are the statistics of a collection, in the form of stats and collections
+// --json.
+type Collection struct {
+	*db.CollectionStats
+	DiskBytes int64 `json:"disk_bytes"` // an estimate, see db.Collection.DiskBytes
+}
+
+// NewStats returns the form of the statistics of a database. It aliases s.
+func NewStats(ctx context.Context, d *db.DB, s *db.Stats) (*Stats, error) {
+	out := &Stats{Stats: s, Collections: make([]Collection, len(s.Collections))}
+	for i := range s.Collections {
+		c, err := d.Collection(s.Collections[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		form, err := NewCollection(ctx, c, &s.Collections[i])
+		if err != nil {
+			return nil, err
+		}
+		out.Collections[i] = *form
+	}
+	return out, nil
+}
+
+// NewCollection returns the form of the statistics of a collection. It aliases s.
+func NewCollection(ctx context.Context, c *db.Collection, s *db.CollectionStats) (*Collection, error) {
+	bytes, err := c.DiskBytes(ctx)
+	return &Collection{s, bytes}, err
+}
