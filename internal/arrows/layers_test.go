@@ -49,11 +49,9 @@ var house = plan{
 		{"cmd/fddhdb": nil},
 		{"cmd/fddhdb/command": {cobra, pflag}},
 		{"cmd/fddhdb/shell": {cobra, pflag, liner}},
-		{"cmd/fddhdb/sheet": nil},
 		{"cmd/fddhdb/explore": nil},
-		{"cmd/fddhdb/chart": nil, "cmd/fddhdb/flags": {pflag},
-			"cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
-		{"cmd/fddhdb/forms": nil, "cmd/fddhdb/picture": nil, "cmd/fddhdb/usage": {cobra, pflag}},
+		{"cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/picture": nil, "cmd/fddhdb/source": nil},
+		{"cmd/fddhdb/forms": nil, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/usage": {cobra, pflag}},
 		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},
 

@@ -4,7 +4,7 @@
 // opens a database by verb.look or verb.change, calls package db and prints, by verb.tell or list. verb.go
 // has what all of them share. Besides files, a verb touches only its env: tests run verbs in process and read
 // their output. The packages beside this one are exit (errors and exit codes), term (printing), outfile and
-// source (files out and in), chart and sheet (figures and pictures), shell and explore. None of them imports
+// source (files out and in), picture, shell and explore. None of them imports
 // a verb.
 //
 // One goroutine runs a verb; Signals of package shell ends it.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
@@ -114,7 +113,7 @@ func (o *evaluating) evaluate() (err error) {
 	o.Progress().Report("evaluating", 0, 0)
 	found, err := o.c.Evaluate(o.ctx, *q)
 	if err == nil && figure != nil {
-		if err = chart.WriteRetrieval(figure, found); err == nil {
+		if err = writeRetrieval(figure, found); err == nil {
 			err = files.Commit()
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/sheet"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
@@ -268,7 +268,7 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 // answers prints the answers to queries.
 type answers struct {
 	*searching
-	sheet  *sheet.Sheet // nil: none
+	sheet  *picture.Sheet // nil: none
 	form   forms.HitTable
 	table  *term.Table // for the hits of all queries, in modes that have one
 	facets [][]any     // likewise
@@ -282,7 +282,7 @@ func (o *searching) newAnswers() (a *answers, err error) {
 		if o.from != "" && o.to != "" {
 			title += ": " + o.from + " → " + o.to
 		}
-		a.sheet, err = sheet.New(o.c, o.sheet, o.pictures, title)
+		a.sheet, err = picture.NewSheet(o.c, o.sheet, o.pictures, title)
 	}
 	if o.explain && o.Flat() {
 		o.Warnf("--explain is left out of a table of csv: --json has it, and the other modes")
@@ -320,7 +320,7 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	q.Rerank, q.MinSimilarity, q.Recall, q.Include = a.order, a.minSimilarity, a.atLeast, a.include.Parts
 	q.Facets = flags.SplitList(a.searching.facets)
 	if a.sheet != nil {
-		q.Include |= sheet.Include
+		q.Include |= picture.Include
 	}
 	r, explain, err := a.ask(q)
 	var bad *db.WhereError

@@ -1,4 +1,4 @@
-package chart
+package command
 
 import (
 	"io"
@@ -18,8 +18,8 @@ var (
 	chance = svgchart.Style{Name: "chance", Color: svgchart.Grey, Dashes: "2 3"}
 )
 
-// WriteRetrieval draws the curves of an evaluation as SVG, two panels for each pair of modalities.
-func WriteRetrieval(w io.Writer, found []report.Retrieval) error {
+// writeRetrieval draws the curves of an evaluation as SVG, two panels for each pair of modalities.
+func writeRetrieval(w io.Writer, found []report.Retrieval) error {
 	var panels []svgchart.Panel
 	for _, r := range found {
 		panels = append(panels, radiusPanel(r), topPanel(r))

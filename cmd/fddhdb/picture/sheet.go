@@ -1,4 +1,4 @@
-package sheet
+package picture
 
 import (
 	"context"
@@ -17,7 +17,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -39,18 +38,18 @@ type Sheet struct {
 	c        *db.Collection
 	files    outfile.Set
 	out      *outfile.File
-	pictures *picture.Folder // nil: none
-	cards    int             // number of cards so far
-	bytes    int             // of pictures so far
+	pictures *Folder // nil: none
+	cards    int     // number of cards so far
+	bytes    int     // of pictures so far
 }
 
-// New begins a sheet of items of a collection. The caller closes it. folder has files of pictures; "" for
-// none.
-func New(c *db.Collection, path, folder, title string) (*Sheet, error) {
+// NewSheet begins a sheet of items of a collection. The caller closes it. folder has files of pictures; ""
+// for none.
+func NewSheet(c *db.Collection, path, folder, title string) (*Sheet, error) {
 	if !strings.EqualFold(filepath.Ext(path), ".html") {
 		return nil, exit.Usagef("--sheet %s: a .html file is made", path)
 	}
-	pictures, err := picture.OpenFolder(folder, func(head []byte) bool { return kind(head) != "" })
+	pictures, err := OpenFolder(folder, func(head []byte) bool { return kind(head) != "" })
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package sheet
+package picture
 
 import (
 	"encoding/xml"
@@ -21,7 +21,7 @@ func TestTextIsNoMarkup(t *testing.T) {
 	picture := clitest.Picture(t, "a.png", 300, 10, color.Black)
 	sheet := func(text string) string {
 		path := filepath.Join(t.TempDir(), "a.html")
-		s, err := New(nil, path, "", text)
+		s, err := NewSheet(nil, path, "", text)
 		if err != nil {
 			t.Fatal(err)
 		}

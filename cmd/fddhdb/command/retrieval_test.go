@@ -1,4 +1,4 @@
-package chart
+package command
 
 import (
 	"bytes"
@@ -43,7 +43,7 @@ func retrievals() []report.Retrieval {
 func drawn(t *testing.T, found []report.Retrieval) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteRetrieval(&b, found); err != nil {
+	if err := writeRetrieval(&b, found); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
