@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
 // scriptEncoder stores a script of sh as the encoder of the texts of a new database, and returns the
@@ -20,9 +22,7 @@ import (
 func scriptEncoder(t *testing.T, dir, script string) string {
 	t.Helper()
 	path, program := makeDatabase(t, dir, "put a --vector text=0,1"), filepath.Join(dir, "encoder")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.WriteFile(program, []byte("#!/bin/sh\n"+script), 0o700))
 	if out, err := exec.Command("fddhdb", "encoder", path, "--set",
 		"text="+program).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -37,26 +37,16 @@ func TestEncoderEndsWithAKilledProcess(t *testing.T) {
 	}
 	dir := t.TempDir()
 	begun := filepath.Join(dir, "begun")
-	if err := syscall.Mkfifo(begun, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, syscall.Mkfifo(begun, 0o600))
 	path := scriptEncoder(t, dir, "echo $$ >"+begun+"\nexec sleep 10000\n")
 	for _, args := range [][]string{{"search", path, "--text", "cat"}, {path, "-c", "search --text cat"}} {
 		cmd := exec.Command("fddhdb", args...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, cmd.Start())
 		said, err := os.ReadFile(begun) // when the encoder has begun
-		if err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, err)
 		encoder, err := strconv.Atoi(strings.TrimSpace(string(said)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, err)
+		clitest.Check(t, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed
 
 		// A kill takes a moment.

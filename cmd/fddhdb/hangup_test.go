@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
 // When its terminal closes, a search ends, and leaves no encoder behind; under nohup it goes on.
@@ -29,16 +31,12 @@ func TestHangup(t *testing.T) {
 	path := makeDatabase(t, dir, "put a --vector text=0,1", "put b --vector text=1,0")
 	begun, pipe := filepath.Join(dir, "begun"), filepath.Join(dir, "pipe")
 	for _, name := range []string{begun, pipe} {
-		if err := syscall.Mkfifo(name, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, syscall.Mkfifo(name, 0o600))
 	}
 	// The encoder reads its input, says which process it is, and answers what comes through a pipe.
 	script := filepath.Join(dir, "encoder")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nread -r line\necho $$ >"+begun+"\nexec cat "+pipe+"\n"),
-		0o700); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.WriteFile(script, []byte("#!/bin/sh\nread -r line\necho $$ >"+begun+"\nexec cat "+pipe+"\n"),
+		0o700))
 	if out, err := exec.Command("fddhdb", "encoder", path, "--set",
 		"text="+script).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -52,24 +50,14 @@ func TestHangup(t *testing.T) {
 		cmd := exec.Command(search[0], search[1:]...)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, cmd.Start())
 		said, err := os.ReadFile(begun) // when the encoder has begun
-		if err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, err)
 		encoder, err := strconv.Atoi(strings.TrimSpace(string(said)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, err)
+		clitest.Check(t, cmd.Process.Signal(syscall.SIGHUP))
 		if nohup {
-			if err := os.WriteFile(pipe, []byte("0,1\n"), 0); err != nil {
-				t.Fatal(err)
-			}
+			clitest.Check(t, os.WriteFile(pipe, []byte("0,1\n"), 0))
 		}
 		if err := cmd.Wait(); nohup &&
 			(err != nil || !strings.HasPrefix(stdout.String(), `{"query":"cat","hits":[{"key":"a"`)) {
@@ -93,17 +81,10 @@ func TestCrash(t *testing.T) {
 	cmd := exec.Command("fddhdb", makeDatabase(t, t.TempDir()))
 	var stderr bytes.Buffer
 	cmd.Env, cmd.Stderr = append(os.Environ(), "GOTRACEBACK="), &stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := clitest.Must(cmd.StdinPipe())(t)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, err)
+	clitest.Check(t, cmd.Start())
 	if _, err := in.Write([]byte("count\n")); err != nil {
 		t.Error(err)
 	}

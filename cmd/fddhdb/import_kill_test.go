@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/internal/effort"
 )
@@ -31,18 +32,14 @@ func TestKilledImport(t *testing.T) {
 		}
 		vectors[i][0] = float32(i)
 	}
-	if err := writeMatrix(file, vectors); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, writeMatrix(file, vectors))
 	resumed := 0
 	for n := 0; ; n++ {
 		var stderr bytes.Buffer
 		c := exec.Command("fddhdb", "import", database, "--init", "--vectors", "image="+file)
 		c.Stderr = &stderr
 		before := sizeOf(t, database)
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, c.Start())
 		ended := make(chan error, 1)
 		go func() { ended <- c.Wait() }()
 		var err error
@@ -79,13 +76,8 @@ func TestKilledImport(t *testing.T) {
 		t.Errorf("verify: %v", err)
 	}
 	got := filepath.Join(dir, "got.npy")
-	if err := exec.Command("fddhdb", "export", database, "--vectors", "image="+got).Run(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := files.Open(got, got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, exec.Command("fddhdb", "export", database, "--vectors", "image="+got).Run())
+	r := clitest.Must(files.Open(got, got))(t)
 	defer r.Close()
 	x := make([]float32, dim)
 	for i := range rows {
@@ -107,8 +99,6 @@ func sizeOf(t *testing.T, dir string) (n int64) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, err)
 	return n
 }

@@ -91,10 +91,7 @@ func TestLongScripts(t *testing.T) {
 }
 
 func runScripts(t *testing.T, dir string) {
-	wiki, err := filepath.Abs("../../../shared/data/wiki")
-	if err != nil {
-		t.Fatal(err)
-	}
+	wiki := clitest.Must(filepath.Abs("../../../shared/data/wiki"))(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,

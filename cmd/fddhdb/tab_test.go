@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
 // A tabbed line is typed and completed. want is a part of what is then shown, and is not in the line.
@@ -34,17 +36,12 @@ func TestTabRunsNothing(t *testing.T) {
 			}
 			t.Parallel()
 			dir := t.TempDir()
-			if err := os.Mkdir(filepath.Join(dir, "ran"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			clitest.Check(t, os.Mkdir(filepath.Join(dir, "ran"), 0o700))
 			shown := shell.press(t, dir, strangeDatabase(t, dir))
 			if strings.Contains(shown, "\x1b]0;") || strings.Contains(shown, "--where=year") {
 				t.Errorf("what a terminal or fddhdb would obey is proposed: %q", shown)
 			}
-			ran, err := os.ReadDir(filepath.Join(dir, "ran"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			ran := clitest.Must(os.ReadDir(filepath.Join(dir, "ran")))(t)
 			for _, file := range ran {
 				t.Errorf("Tab has run the command of %s", file.Name())
 			}
@@ -91,12 +88,8 @@ func strangeDatabase(t *testing.T, dir string) []tabbed {
 		if !strings.Contains(name, "/") {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700))
+		clitest.Check(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	lines := []tabbed{{"fddhdb ", "s.db"}, {"fddhdb eval s.db --vectors image=", ""},
 		{"fddhdb eval s.db --vectors image=s", ".db"},
@@ -142,9 +135,7 @@ func tabInZsh(t *testing.T, dir string, lines []tabbed) string {
 func tabInTerminal(t *testing.T, dir string, lines []tabbed, setup string, shell ...string) string {
 	s := openTerminal(t, []string{"PS1=> ", "HOME=" + dir}, shell...)
 	// or shells ask before they list much
-	if err := pty.Setsize(s.tty, &pty.Winsize{Rows: 1000, Cols: 200}); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, pty.Setsize(s.tty, &pty.Winsize{Rows: 1000, Cols: 200}))
 	s.sends("cd "+dir+"; "+setup+"; echo read''y"+enter, "ready")
 	for i, l := range lines {
 		s.sends(l.line, l.line[len("fddhdb "):])

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
 // A screen is a terminal with a shell in it.
@@ -171,9 +173,7 @@ func TestTerminal(t *testing.T) {
 	path := makeDatabase(t, dir, lines...)
 	history := filepath.Join(dir, "state", "fddhdb", "history")
 	env := []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state")}
-	if err := os.Unsetenv("FDDHDB_HISTORY"); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.Unsetenv("FDDHDB_HISTORY"))
 
 	s := openScreen(t, env, path)
 	s.shows("a.db> ")
@@ -208,9 +208,7 @@ func TestTerminal(t *testing.T) {
 	s.sends("count"+enter, "\n30\r\n", "a.db> ")
 	// A line longer than the terminal, whose size changes meanwhile.
 	s.sends("count --where \"label = 'cat' OR label = 'dog' OR label", "OR label")
-	if err := pty.Setsize(s.tty, &pty.Winsize{Rows: 24, Cols: 40}); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, pty.Setsize(s.tty, &pty.Winsize{Rows: 24, Cols: 40}))
 	s.sends(" = 'x'\""+enter, "\n30\r\n", "a.db> ")
 	s.sends(ctrlD)
 	s.leaves(0)
@@ -228,10 +226,7 @@ func TestTerminal(t *testing.T) {
 	s.sends(" count"+enter, "\n30\r\n", "a.db> ") // is not remembered
 	s.sends(".quit" + enter)
 	s.leaves(0)
-	text, err := os.ReadFile(history)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := clitest.Must(os.ReadFile(history))(t)
 	if kept := strings.Split(strings.TrimSpace(string(text)), "\n"); kept[0] != "count " ||
 		kept[len(kept)-1] != ".quit" || strings.Contains(string(text), "\n count") {
 		t.Errorf("the history is %q", kept)
@@ -260,15 +255,11 @@ func TestTerminalObeysNothing(t *testing.T) {
 	item, err := json.Marshal(map[string]any{"key": key, "labels": []string{key + "\nline"},
 		"fields":  map[string]string{"note": key + "\nline"},
 		"vectors": map[string]any{"image": []int{1, 2, 3, 4, 5}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, err)
 	in(string(item), "import", path, "--items", "-")
 	in("", "encoder", path, "--set", "image=letters '"+hostile+"'")
 	names := filepath.Join(dir, hostile)
-	if err := os.WriteFile(names, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.WriteFile(names, nil, 0o600))
 	for _, c := range []struct {
 		code int
 		args []string
@@ -328,9 +319,7 @@ func TestTerminalKinds(t *testing.T) {
 		s.shows("a.db> ")
 		s.sends("collections"+enter, "\x1b[1mcollection", "a.db> ")
 		s.sends("nosuch"+enter, "\x1b[31mfddhdb:", "a.db> ")
-		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, s.cmd.Process.Signal(syscall.SIGTERM))
 		s.shows("ended by a signal")
 		s.leaves(1)
 	})
@@ -366,17 +355,11 @@ func TestSecondSignal(t *testing.T) {
 	dir := t.TempDir()
 	path := makeDatabase(t, dir)
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, syscall.Mkfifo(pipe, 0o600))
 	cmd := exec.Command("fddhdb", path, "-c", ".read "+pipe)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, cmd.Start())
 	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // when the verb reads it
-	if err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, err)
 	defer w.Close()
 	ended := make(chan struct{})
 	go func() {

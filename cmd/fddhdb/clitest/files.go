@@ -43,3 +43,20 @@ func OneGoroutine(t *testing.T) {
 		t.Skip("takes long with the race detector, and is one goroutine")
 	}
 }
+
+// Check ends the test if there is an error.
+func Check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Must ends the test if there is an error, and returns the value beside it if there is none.
+func Must[T any](x T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Check(t, err)
+		return x
+	}
+}

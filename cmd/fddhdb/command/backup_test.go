@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/versity"
@@ -58,9 +59,7 @@ func testBackups(t *testing.T, f fixture, url string) {
 	var ids []string
 	for line := range strings.Lines(must(t, "backups", url, "--json")) {
 		var b backupJSON
-		if err := json.Unmarshal([]byte(line), &b); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, json.Unmarshal([]byte(line), &b))
 		ids = append(ids, b.ID)
 	}
 	if len(ids) != 2 || ids[0] != first.ID || ids[1] != second.ID {
@@ -168,10 +167,7 @@ func TestDamagedBackup(t *testing.T) {
 // A database that is open elsewhere is not backed up; the error says what to do.
 func TestBackupOfAnOpenDatabase(t *testing.T) {
 	f := newFixture(t, 5, false)
-	d, err := db.Open(f.db, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := clitest.Must(db.Open(f.db, nil))(t)
 	defer d.Close()
 	code, _, stderr := do(t, "backup", f.db, f.path("backups"))
 	if code != exit.Failed || !strings.Contains(stderr, "database is in use") ||

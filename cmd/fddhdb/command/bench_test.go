@@ -23,14 +23,9 @@ func benchFixture(t *testing.T, q, n, count int) (dir, queries string) {
 	t.Helper()
 	f := fixture{dir: t.TempDir()}
 	f.db, queries = f.path("codes.db"), f.path("queries.npy")
-	items, err := synth.Codes(synth.Learned, q, n, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	items := clitest.Must(synth.Codes(synth.Learned, q, n, 1))(t)
 	members, _, err := synth.CodeQueries(synth.Learned, q, n, count, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, err)
 	clitest.WriteNPY(t, f.path("items.npy"), codeRows(items))
 	clitest.WriteNPY(t, queries, codeRows(members))
 	must(t, "import", f.db, "--init", "--codes", f.path("items.npy"))
@@ -52,9 +47,7 @@ func benched(t *testing.T, args ...string) (lines []benchLine) {
 	d.DisallowUnknownFields()
 	for d.More() {
 		var l benchLine
-		if err := d.Decode(&l); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, d.Decode(&l))
 		if l.P50 <= 0 || l.P99 < l.P50 || l.Mean <= 0 || l.Plan == "" || (l.K == nil) == (l.Radius == nil) {
 			t.Errorf("line %+v", l)
 		}

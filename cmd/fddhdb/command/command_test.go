@@ -152,10 +152,7 @@ func TestContract(t *testing.T) {
 // TestVerbsAreDocumented checks that docs/SHELL.md has every verb in its table, and in the
 // one of JSON every verb with --json.
 func TestVerbsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "SHELL.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := clitest.Must(os.ReadFile(filepath.Join("..", "..", "..", "docs", "SHELL.md")))(t)
 	verbs, fields := verbsInTable(string(text), "## Verbs\n"),
 		verbsInTable(string(text), "## What scripts may rely on\n")
 	for _, cmd := range rootCommand(newTestEnv()).Commands() {
@@ -305,18 +302,12 @@ func TestNoState(t *testing.T) {
 	first, second := rootCommand(e), rootCommand(e)
 	flag := func(root *cobra.Command) string {
 		cmd, _, err := root.Find([]string{"scan"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, err)
 		return cmd.Flags().Lookup("limit").Value.String()
 	}
 	cmd, _, err := first.Find([]string{"scan"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Flags().Set("limit", "3"); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, err)
+	clitest.Check(t, cmd.Flags().Set("limit", "3"))
 	if flag(first) != "3" || flag(second) != "0" {
 		t.Errorf("limits %s and %s", flag(first), flag(second))
 	}

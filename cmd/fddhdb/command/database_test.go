@@ -7,16 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 func TestLocked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a.db")
-	d, err := db.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := clitest.Must(db.Open(dir, nil))(t)
 	defer d.Close()
 	code, _, stderr := do(t, "count", dir)
 	if code != exit.Failed || !strings.Contains(stderr, "database is in use") ||
@@ -33,9 +31,7 @@ func TestWithNew(t *testing.T) {
 	fail := func(*db.DB) error { return broken }
 	absent, empty, exists := filepath.Join(parent, "absent"), filepath.Join(parent, "empty"),
 		filepath.Join(parent, "exists")
-	if err := os.Mkdir(empty, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.Mkdir(empty, 0o777))
 	must(t, "init", exists, "--modality", "image:2")
 	for _, dir := range []string{absent, empty, exists} {
 		if err := e.withNew(dir, fail); !errors.Is(err, broken) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 )
 
@@ -40,19 +41,10 @@ func TestEncodeIsTheStoredCode(t *testing.T) {
 func vectorOf(t *testing.T, f fixture, row, modality string) string {
 	t.Helper()
 	file := map[string]string{"image": f.image, "text": f.text}[modality]
-	s, err := source.OpenVectors(modality, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := clitest.Must(source.OpenVectors(modality, file))(t)
 	defer s.Close()
-	rows, err := source.ReadRows(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := strconv.Atoi(row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := clitest.Must(source.ReadRows(s))(t)
+	i := clitest.Must(strconv.Atoi(row))(t)
 	var numbers []string
 	for _, x := range rows[i] {
 		numbers = append(numbers, strconv.FormatFloat(float64(x), 'g', -1, 32))

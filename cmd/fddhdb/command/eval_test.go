@@ -28,26 +28,14 @@ func TestEvalAgainstFiles(t *testing.T) {
 
 	codes, labels, names := f.path("codes.npy"), f.path("labels.npy"), f.path("names.txt")
 	must(t, "export", f.db, "--codes", codes, "--labels", labels, "--label-names", names)
-	items, err := npy.ReadCodes(codes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	itemLabels, err := source.OpenLabels(labels, names)
-	if err != nil {
-		t.Fatal(err)
-	}
-	queryLabels, err := source.OpenLabels(q.labels, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	items := clitest.Must(npy.ReadCodes(codes))(t)
+	itemLabels := clitest.Must(source.OpenLabels(labels, names))(t)
+	queryLabels := clitest.Must(source.OpenLabels(q.labels, ""))(t)
 	for _, pair := range []struct{ from, to, file string }{{"image", "text", q.image},
 		{"text", "image", q.text}} {
 		out := f.path(pair.from + ".npy")
 		must(t, "encode", f.db, "--from", pair.from, "--vectors", pair.file, "--out", out)
-		queries, err := npy.ReadCodes(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		queries := clitest.Must(npy.ReadCodes(out))(t)
 		var rows []int // rows that have the target
 		for row := range items.Len() {
 			if pair.to == "image" || row < items.Len()-1 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -50,14 +51,9 @@ func startExplore(t *testing.T, args ...string) (page string, stop func() (int, 
 func TestExplore(t *testing.T) {
 	f := newFixture(t, 80, true)
 	page, stop := startExplore(t, "explore", f.db)
-	resp, err := http.Get(page + "api/search?key=7&from=image&to=text&k=3&radius=9&explain=false")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := clitest.Must(http.Get(page + "api/search?key=7&from=image&to=text&k=3&radius=9&explain=false"))(t)
 	var got, want forms.Search
-	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, json.NewDecoder(resp.Body).Decode(&got))
 	_ = resp.Body.Close()
 	mustJSON(t, &want, "search", f.db, "--key", "7", "--from", "image", "--to", "text", "-k", "3", "--radius",
 		"9")
@@ -78,10 +74,7 @@ func TestExplore(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &at); err != nil || !strings.HasPrefix(at.URL, "http://") {
 			t.Errorf("%q: %s: %v", args, line, err)
 		}
-		resp, err := http.Get(at.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := clitest.Must(http.Get(at.URL))(t)
 		_ = resp.Body.Close()
 		http.DefaultClient.CloseIdleConnections()
 		if code, errs := stop(); code != exit.Done {
@@ -99,16 +92,11 @@ func TestExploreTrusts(t *testing.T) {
 		t.Fatal(errs)
 	}
 	copied := filepath.Join(t.TempDir(), "copied.db")
-	if err := os.CopyFS(copied, os.DirFS(f.db)); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.CopyFS(copied, os.DirFS(f.db)))
 	for dir, want := range map[string]string{f.db: `"encoders":[],"picture_encoders":["image"]`,
 		copied: `"encoders":[],"picture_encoders":[]`} {
 		page, stop := startExplore(t, "explore", dir)
-		resp, err := http.Get(page + "api/database")
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := clitest.Must(http.Get(page + "api/database"))(t)
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if err != nil || !strings.Contains(string(body), want) {

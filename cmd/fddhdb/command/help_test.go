@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
@@ -21,9 +22,7 @@ func TestShortHelpFitsOnAScreen(t *testing.T) {
 		var out strings.Builder
 		c.SetOut(&out)
 		c.InitDefaultHelpFlag()
-		if err := c.Help(); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, c.Help())
 		lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 		if last := lines[len(lines)-1]; len(lines) > 30 || !strings.HasPrefix(last, "fddhdb help") {
 			t.Errorf("%s -h has %d lines, and ends in %q", c.CommandPath(), len(lines), last)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -44,16 +45,11 @@ func TestImportKeepsRowsApart(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	var b strings.Builder
 	for i := range mixedRows {
-		line, err := json.Marshal(newMixedRow(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := clitest.Must(json.Marshal(newMixedRow(i)))(t)
 		fmt.Fprintf(&b, "%s\n", line)
 	}
 	file := f.path("items.jsonl")
-	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.WriteFile(file, []byte(b.String()), 0o644))
 	dir, parquet := f.path("a.db"), f.path("items.parquet")
 	must(t, "import", dir, "--init", "--items", file)
 	checkMixedRows(t, dir)
@@ -73,9 +69,7 @@ func checkMixedRows(t *testing.T, dir string) {
 	wrong := 0
 	for i, line := range lines {
 		var row mixedRow
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, json.Unmarshal([]byte(line), &row))
 		want := newMixedRow(i)
 		if row.Key == want.Key && slices.Equal(row.Labels, want.Labels) &&
 			string(row.Payload) == string(want.Payload) &&

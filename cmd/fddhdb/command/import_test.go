@@ -28,9 +28,7 @@ func zeros(t *testing.T, path string, rows, cols int) {
 	dict := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", rows, cols)
 	dict += strings.Repeat(" ", 63-(10+len(dict))%64) + "\n"
 	clitest.WriteFile(t, path, "\x93NUMPY\x01\x00"+string([]byte{byte(len(dict)), byte(len(dict) >> 8)})+dict)
-	if err := os.Truncate(path, int64(10+len(dict)+4*rows*cols)); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.Truncate(path, int64(10+len(dict)+4*rows*cols)))
 }
 
 // A few large items are stored in parts, also with --on-error skip.
@@ -91,10 +89,7 @@ func TestImportLabelsOnly(t *testing.T) {
 func many(t *testing.T, path string, rows int, bad ...int) {
 	t.Helper()
 	zeros(t, path, rows, 2)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := clitest.Must(os.ReadFile(path))(t)
 	data := b[len(b)-8*rows:]
 	for i := range rows {
 		binary.LittleEndian.PutUint32(data[8*i:], math.Float32bits(float32(i)))
@@ -102,9 +97,7 @@ func many(t *testing.T, path string, rows int, bad ...int) {
 	for _, i := range bad {
 		binary.LittleEndian.PutUint32(data[8*i:], math.Float32bits(float32(math.NaN())))
 	}
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.WriteFile(path, b, 0o644))
 }
 
 // idFor returns what identifies an import with these arguments.
@@ -119,9 +112,7 @@ func idFor(t *testing.T, args ...string) importID {
 	v.f.String("mode", "", "")
 	v.f.Int("from-row", 0, "")
 	v.f.Var(flags.OnError{Skip: &o.skip}, "on-error", "")
-	if err := errors.Join(v.cmd.ParseFlags(args), o.open()); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, errors.Join(v.cmd.ParseFlags(args), o.open()))
 	defer o.Close()
 	return o.id
 }
@@ -129,14 +120,8 @@ func idFor(t *testing.T, args ...string) importID {
 // interrupt leaves an import of rows of many in the state of one that was interrupted after some rows.
 func interrupt(t *testing.T, dir string, id importID, rows int, skipped ...int) {
 	t.Helper()
-	d, err := db.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := d.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := clitest.Must(db.Open(dir, nil))(t)
+	c := clitest.Must(d.Collection("main"))(t)
 	o := newImporting(newTestEnv().verb("", "import DIR", "", "", ""))
 	o.ctx, o.id, o.parts = context.Background(), id, parts{to: d, into: c, b: d.NewBatch()}
 	for i := range rows {
@@ -148,9 +133,7 @@ func interrupt(t *testing.T, dir string, id importID, rows int, skipped ...int) 
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(o.commit(true), d.Close()); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, errors.Join(o.commit(true), d.Close()))
 }
 
 // An import of one member of an archive does not go on where one of another was.
@@ -158,27 +141,18 @@ func TestImportIDHasTheMember(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	npy, file := f.path("x.npy"), f.path("x.npz")
 	many(t, npy, 3)
-	b, err := os.ReadFile(npy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := clitest.Must(os.ReadFile(npy))(t)
 	out, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, err)
 	archive := zip.NewWriter(out)
 	for _, name := range []string{"a.npy", "b.npy"} {
 		var w io.Writer
 		if w, err = archive.Create(name); err == nil {
 			_, err = w.Write(b)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, err)
 	}
-	if err := errors.Join(archive.Close(), out.Close()); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, errors.Join(archive.Close(), out.Close()))
 	one, other := idFor(t, "--vectors", "image="+file+":a"), idFor(t, "--vectors", "image="+file+":b")
 	if one.command == "" || one.command == other.command {
 		t.Errorf("the import is %v whichever it is", one)
@@ -233,10 +207,7 @@ func TestImportGoesOn(t *testing.T) {
 // checkNoMark checks that no import has left a mark.
 func checkNoMark(t *testing.T, dir string) {
 	t.Helper()
-	d, err := db.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := clitest.Must(db.Open(dir, nil))(t)
 	defer d.Close()
 	for m, err := range d.Marks(context.Background(), "") {
 		t.Errorf("mark %q is %q, %v", m.Name, m.Value, err)
@@ -299,18 +270,13 @@ func TestBadRowOfALaterPart(t *testing.T) {
 	dir, file := f.path("a.db"), f.path("x.npy")
 	const rows, dim, bad = 70, 1 << 19, 47 // 2 MiB a row: five parts of 8, and then larger ones
 	zeros(t, file, rows, dim)
-	out, err := os.OpenFile(file, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := clitest.Must(os.OpenFile(file, os.O_RDWR, 0))(t)
 	info, err := out.Stat()
 	if err == nil {
 		_, err = out.WriteAt(binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.NaN()))),
 			info.Size()-4*dim*(rows-bad))
 	}
-	if err := errors.Join(err, out.Close()); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, errors.Join(err, out.Close()))
 	args := []string{"import", dir, "--init", "--vectors", "image=" + file}
 	code, _, stderr := do(t, args...)
 	if code != 1 || !strings.Contains(stderr, "row 47, column 0: NaN") ||

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -16,17 +17,10 @@ import (
 func TestIndexOnly(t *testing.T) {
 	f := newFixture(t, 60, false)
 	must(t, "train", f.db, "--bits", "16")
-	d, err := db.Open(f.db, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := clitest.Must(db.Open(f.db, nil))(t)
 	only := f.path("only.db")
-	if err := d.Checkpoint(context.Background(), only, db.CheckpointOptions{IndexOnly: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, d.Checkpoint(context.Background(), only, db.CheckpointOptions{IndexOnly: true}))
+	clitest.Check(t, d.Close())
 	if got := must(t, "collections", only); !strings.Contains(got, "image, text (index-only)") {
 		t.Error(got)
 	}
@@ -54,10 +48,7 @@ func TestIndexOnly(t *testing.T) {
 		must(t, "export", dir, "--codes", dir+".npy", "--keys", dir+".txt")
 	}
 	for _, ext := range []string{".npy", ".txt"} {
-		want, err := os.ReadFile(f.db + ext)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := clitest.Must(os.ReadFile(f.db + ext))(t)
 		if got, err := os.ReadFile(only + ext); err != nil || string(got) != string(want) {
 			t.Errorf("%s is another, %v", ext, err)
 		}

@@ -84,22 +84,14 @@ func TestDamagedIndex(t *testing.T) {
 	if out := must(t, append(search, "--explain")...); !strings.Contains(out, "plan cells") {
 		t.Fatal(out)
 	}
-	tables, err := filepath.Glob(filepath.Join(f.db, "store", "*.sst"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := clitest.Must(filepath.Glob(filepath.Join(f.db, "store", "*.sst")))(t)
 	met := false
 	for _, name := range tables {
-		sound, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sound := clitest.Must(os.ReadFile(name))(t)
 		for at := 2000; at < len(sound) && !met; at += 4000 {
 			damaged := bytes.Clone(sound)
 			damaged[at] ^= 1
-			if err := os.WriteFile(name, damaged, 0); err != nil {
-				t.Fatal(err)
-			}
+			clitest.Check(t, os.WriteFile(name, damaged, 0))
 			code, out, remark := do(t, search...)
 			if met = code == exit.Done && strings.Contains(remark, "damaged"); !met {
 				continue
@@ -126,9 +118,7 @@ func TestDamagedIndex(t *testing.T) {
 		if met {
 			return
 		}
-		if err := os.WriteFile(name, sound, 0); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, os.WriteFile(name, sound, 0))
 	}
 	t.Error("no flipped byte has damaged the index alone")
 }

@@ -6,17 +6,14 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
 func TestManPage(t *testing.T) {
 	var page bytes.Buffer
-	if err := ManPage(&page); err != nil {
-		t.Fatal(err)
-	}
-	stored, err := os.ReadFile("../../../docs/man/fddhdb.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, ManPage(&page))
+	stored := clitest.Must(os.ReadFile("../../../docs/man/fddhdb.1"))(t)
 	if !bytes.Equal(bytes.ReplaceAll(stored, []byte("\r\n"), []byte("\n")), page.Bytes()) {
 		t.Error("docs/man/fddhdb.1 is stale: make man writes it again")
 	}

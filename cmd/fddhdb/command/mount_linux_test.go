@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/internal/effort"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -23,9 +24,7 @@ func TestVerbsOnReadOnlyDisk(t *testing.T) {
 	f := newFixture(t, 60, true)
 	disk := testfs.MountDisk(t, 64<<20)
 	on := filepath.Join(disk, "x.db")
-	if err := os.CopyFS(on, os.DirFS(f.db)); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.CopyFS(on, os.DirFS(f.db)))
 	testfs.ReadOnlyDisk(t, disk)
 	t.Setenv("TMPDIR", t.TempDir())
 	want := must(t, "search", f.db, "--key", "1", "-k", "3")
@@ -69,13 +68,9 @@ func TestAdviceOnFullDisk(t *testing.T) {
 			t.Run(fmt.Sprintf("%d KiB, spare file %v", free, spare), func(t *testing.T) {
 				disk := testfs.MountDisk(t, 40<<20)
 				on := filepath.Join(disk, "x.db")
-				if err := os.CopyFS(on, os.DirFS(f.db)); err != nil {
-					t.Fatal(err)
-				}
+				clitest.Check(t, os.CopyFS(on, os.DirFS(f.db)))
 				if !spare {
-					if err := os.Remove(filepath.Join(on, "store", "SPARE")); err != nil {
-						t.Fatal(err)
-					}
+					clitest.Check(t, os.Remove(filepath.Join(on, "store", "SPARE")))
 				}
 				testfs.FillDisk(t, disk, free<<10)
 				code, _, put := do(t, "put", on, "new", "--labels", "0")
@@ -114,17 +109,12 @@ func TestImportOnAFullDisk(t *testing.T) {
 	for i := 3; i < len(noise); i += 4 {
 		noise[i] = 0x3f // no NaN
 	}
-	out, err := os.OpenFile(file, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := clitest.Must(os.OpenFile(file, os.O_RDWR, 0))(t)
 	info, err := out.Stat()
 	if err == nil {
 		_, err = out.WriteAt(noise, info.Size()-int64(len(noise)))
 	}
-	if err := errors.Join(err, out.Close()); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, errors.Join(err, out.Close()))
 	disk := testfs.MountDisk(t, 160<<20)
 	testfs.FillDisk(t, disk, 50<<20)
 	on := filepath.Join(disk, "x.db")
@@ -136,9 +126,7 @@ func TestImportOnAFullDisk(t *testing.T) {
 		t.Fatalf("%s items, exit code %d, %s", in, code, stderr)
 	}
 	must(t, "verify", on)
-	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.Remove(filepath.Join(disk, "filler")))
 	if code, _, stderr := do(t, args...); code != 0 || !strings.Contains(stderr,
 		"going on at row "+in+" of 30") {
 		t.Errorf("exit code %d, %s", code, stderr)

@@ -43,9 +43,7 @@ func retrievals() []report.Retrieval {
 func drawn(t *testing.T, found []report.Retrieval) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := writeRetrieval(&b, found); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, writeRetrieval(&b, found))
 	return b.Bytes()
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/db"
@@ -44,9 +45,7 @@ func TestCollections(t *testing.T) {
 	var names []string
 	for line := range strings.Lines(must(t, "collections", f.db, "--json")) {
 		var s db.CollectionStats
-		if err := json.Unmarshal([]byte(line), &s); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, json.Unmarshal([]byte(line), &s))
 		names = append(names, s.Name)
 	}
 	if got := strings.Join(names, " "); got != "codes main" {

@@ -24,9 +24,7 @@ func pictured(t *testing.T) (f fixture, pictures string) {
 	t.Helper()
 	f = fixture{dir: t.TempDir()}
 	f.db, pictures = f.path("a.db"), f.path("pictures")
-	if err := os.MkdirAll(pictures+"/sub", 0o777); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.MkdirAll(pictures+"/sub", 0o777))
 	write := func(path string, data []byte) { clitest.WriteFile(t, path, string(data)) }
 	write(pictures+"/sub/a.jpg", clitest.Picture(t, "a.jpg", 300, 100, color.RGBA{0, 0, 255, 255}))
 	write(pictures+"/key.gif", clitest.Picture(t, "key.gif", 10, 10, color.RGBA{0, 200, 0, 255}))
@@ -54,10 +52,7 @@ func pictured(t *testing.T) (f fixture, pictures string) {
 		if it.Code == "" {
 			it.Code = "0000"
 		}
-		line, err := json.Marshal(it)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := clitest.Must(json.Marshal(it))(t)
 		lines.Write(append(line, '\n'))
 	}
 	clitest.WriteFile(t, f.path("items.jsonl"), lines.String())
@@ -78,9 +73,7 @@ func elements(t *testing.T, html string) (text string, pictures map[string]image
 		if errors.Is(err, io.EOF) {
 			return text, pictures, scripts
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, err)
 		switch e := token.(type) {
 		case xml.CharData:
 			text += string(e) + "\n"
@@ -119,9 +112,7 @@ func TestSheetHTML(t *testing.T) {
 		t.Fatalf("exit code %d, %s\n%s", code, stdout, stderr)
 	}
 	html, err := os.ReadFile(sheet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, err)
 	text, shown, scripts := elements(t, string(html))
 	for _, want := range []string{"code 0000", "payload", "red, <b>", "0 bits",
 		"one\ntwo <script>alert(1)</script>\\x1b[31m", `"><script>alert('key')</script>`,
@@ -165,10 +156,7 @@ func TestSheetOfSimilarities(t *testing.T) {
 	for order, similar := range map[string]bool{"projection": true, "none": false, "auto": true} {
 		search := []string{"search", f.db, "--from", "text", "--key", "5", "-k", "3", "--rerank", order}
 		must(t, append(search, "--sheet", f.path("a.html"))...)
-		html, err := os.ReadFile(f.path("a.html"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		html := clitest.Must(os.ReadFile(f.path("a.html")))(t)
 		text, _, _ := elements(t, string(html))
 		want := 0
 		if similar {
@@ -190,10 +178,7 @@ func TestSheetNamesTheQuery(t *testing.T) {
 		{[]string{"--vectors", f.path("text.npy"), "--row", "5"}, 0}} {
 		search := append([]string{"search", f.db, "--from", "text", "-k", "3"}, query.args...)
 		must(t, append(search, "--sheet", f.path("a.html"))...)
-		html, err := os.ReadFile(f.path("a.html"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		html := clitest.Must(os.ReadFile(f.path("a.html")))(t)
 		if named, framed := strings.Count(string(html), "the query<"),
 			strings.Count(string(html), `class="query"`); named != query.queries || framed != query.queries {
 			t.Errorf("%q: %d cards are called the query, %d framed", query.args, named, framed)

@@ -60,9 +60,7 @@ func TestScriptThatWaits(t *testing.T) {
 func TestSessionIsOpenedAgain(t *testing.T) {
 	f := newFixture(t, 20, false)
 	e := newTestEnv()
-	if err := e.openSession(f.db, false); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, e.openSession(f.db, false))
 	defer e.closeSession()
 	s := shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
 	away := f.path("away")
@@ -73,9 +71,7 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 	if err := s.Run(context.Background(), "count"); exit.Code(err) != exit.Usage {
 		t.Errorf("count without a database: %v", err)
 	}
-	if err := os.Rename(away, f.db); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.Rename(away, f.db))
 	if err := s.Run(context.Background(), "count"); err != nil {
 		t.Error(err)
 	}
@@ -85,9 +81,7 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 func sessionShell(t *testing.T, dir string) *shell.Shell {
 	t.Helper()
 	e := newTestEnv()
-	if err := e.openSession(dir, true); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, e.openSession(dir, true))
 	t.Cleanup(func() {
 		if err := e.closeSession(); err != nil {
 			t.Error(err)
@@ -188,9 +182,7 @@ func TestShellCompletesEveryFlag(t *testing.T) {
 	f := newFixture(t, 40, true)
 	var out, warnings bytes.Buffer
 	e := &env{Printer: term.NewPrinter(&out, &warnings), stdin: strings.NewReader("")}
-	if err := e.openSession(f.db, true); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, e.openSession(f.db, true))
 	defer func() {
 		if err := e.closeSession(); err != nil {
 			t.Error(err)
@@ -264,9 +256,7 @@ func TestCompletionScripts(t *testing.T) {
 func TestFirstWord(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, "init", "seashore.db", "--modality", "image:2")
-	if err := os.Mkdir("season", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.Mkdir("season", 0o700))
 	for _, c := range []struct{ args, want string }{
 		{"sea", "search seashore.db :0"},
 		{"expor", "export :0"},

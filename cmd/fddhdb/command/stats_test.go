@@ -34,9 +34,7 @@ func TestStatsSayWhatIsStored(t *testing.T) {
 	var listed []form
 	for line := range strings.Lines(must(t, "collections", f.db, "--json")) {
 		var c form
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, json.Unmarshal([]byte(line), &c))
 		listed = append(listed, c)
 	}
 	if !reflect.DeepEqual(listed, all.Collections) {

@@ -36,10 +36,7 @@ func TestTrainSeed(t *testing.T) {
 	codes := func(seed string) string {
 		must(t, "train", f.db, "--seed", seed, "--activate")
 		must(t, "export", f.db, "--codes", f.path("codes.npy"))
-		b, err := os.ReadFile(f.path("codes.npy"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := clitest.Must(os.ReadFile(f.path("codes.npy")))(t)
 		return string(b)
 	}
 	one := codes("1")

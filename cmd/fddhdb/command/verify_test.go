@@ -50,16 +50,11 @@ func TestVerifyDamage(t *testing.T) {
 		t.Fatal(tables, err)
 	}
 	for _, table := range tables {
-		b, err := os.ReadFile(table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := clitest.Must(os.ReadFile(table))(t)
 		for i := range min(2000, len(b)/2) {
 			b[i] ^= 0x55
 		}
-		if err := os.WriteFile(table, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, os.WriteFile(table, b, 0o666))
 	}
 	code, stdout, stderr := do(t, "verify", f.db)
 	if code != exit.Corrupt || !strings.Contains(stdout, "cannot be read") ||
@@ -117,9 +112,7 @@ func TestRepair(t *testing.T) {
 		t.Fatal(manifests, err)
 	}
 	for _, name := range manifests {
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, os.Remove(name))
 	}
 	code, stdout, stderr := do(t, "repair", f.db, "--dry-run")
 	if code != exit.Corrupt || !strings.Contains(stdout, "may come back") ||

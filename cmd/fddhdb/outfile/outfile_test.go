@@ -5,15 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 func writeText(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.WriteFile(path, []byte(text), 0o666))
 }
 
 // One file has many names, and files of a database must not be written to.
@@ -35,16 +34,11 @@ func TestOutFilesAreTheirOwn(t *testing.T) {
 		o.Discard()
 	}
 	var o Set
-	f, err := o.Create("link")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := clitest.Must(o.Create("link"))(t)
 	if _, err := f.WriteString("after"); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, o.Commit())
 	if got, _ := os.ReadFile("a"); string(got) != "after" {
 		t.Errorf("a holds %q", got)
 	}
@@ -52,9 +46,7 @@ func TestOutFilesAreTheirOwn(t *testing.T) {
 		t.Errorf("the link is gone: %v", err)
 	}
 
-	if err := os.MkdirAll(filepath.Join("d", "store"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.MkdirAll(filepath.Join("d", "store"), 0o755))
 	writeText(t, filepath.Join("d", db.MarkerName), "marker")
 	for _, path := range []string{"d/" + db.MarkerName, "d/new", "d/store/000001.sst"} {
 		var o Set
@@ -71,10 +63,7 @@ func TestOutFiles(t *testing.T) {
 	writeText(t, a, "before")
 	write := func(o *Set) {
 		for _, path := range []string{a, b, os.DevNull} {
-			f, err := o.Create(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := clitest.Must(o.Create(path))(t)
 			if _, err := f.WriteString("after"); err != nil {
 				t.Fatal(err)
 			}
@@ -97,9 +86,7 @@ func TestOutFiles(t *testing.T) {
 
 	var done Set
 	write(&done)
-	if err := done.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, done.Commit())
 	check("after", 2)
 	done.Discard()
 	check("after", 2)

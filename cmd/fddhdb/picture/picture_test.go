@@ -50,9 +50,7 @@ func TestFilesNamed(t *testing.T) {
 func TestPicturesStayInTheirFolder(t *testing.T) {
 	dir := t.TempDir()
 	inside := filepath.Join(dir, "in")
-	if err := os.MkdirAll(filepath.Join(inside, "folder.png"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, os.MkdirAll(filepath.Join(inside, "folder.png"), 0o777))
 	data := string(clitest.Picture(t, "a.png", 3, 3, color.Black))
 	clitest.WriteFile(t, filepath.Join(dir, "out.png"), data)
 	clitest.WriteFile(t, filepath.Join(inside, "a.png"), data)
@@ -60,9 +58,7 @@ func TestPicturesStayInTheirFolder(t *testing.T) {
 	clitest.WriteFile(t, filepath.Join(inside, "empty.png"), "")
 	linked := os.Symlink(filepath.Join(dir, "out.png"), filepath.Join(inside, "link.png")) == nil
 	f, err := OpenFolder(inside, func(head []byte) bool { return strings.HasPrefix(string(head), "\x89PNG") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, err)
 	defer f.Close()
 	for name, want := range map[string]bool{
 		"a.png": true, "x/a.png": true, filepath.Join(inside, "a.png"): true,

@@ -21,10 +21,7 @@ func TestTextIsNoMarkup(t *testing.T) {
 	picture := clitest.Picture(t, "a.png", 300, 10, color.Black)
 	sheet := func(text string) string {
 		path := filepath.Join(t.TempDir(), "a.html")
-		s, err := NewSheet(nil, path, "", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := clitest.Must(NewSheet(nil, path, "", text))(t)
 		defer s.Close()
 		hit := func(payload []byte) db.Hit {
 			return db.Hit{Item: &db.Item{Key: text, Labels: []string{text}, Fields: map[string]any{"a": text},
@@ -35,13 +32,8 @@ func TestTextIsNoMarkup(t *testing.T) {
 			s.Add(t.Context(), text, "", nil)); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		clitest.Check(t, s.Commit())
+		b := clitest.Must(os.ReadFile(path))(t)
 		return string(b)
 	}
 	plain, shown := markup(t, sheet("words"))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -47,10 +48,7 @@ func checkCompletion(t *testing.T, s *Shell, line string, pos int) {
 // all of them share.
 func TestCompleteKeys(t *testing.T) {
 	s := newTestShell(t)
-	c, err := s.host.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := clitest.Must(s.host.Collection("main"))(t)
 	put := func(key string) {
 		t.Helper()
 		if _, err := c.Put(t.Context(), &db.Item{Key: key}); err != nil {

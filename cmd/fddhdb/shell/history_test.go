@@ -10,6 +10,7 @@ import (
 
 	"github.com/peterh/liner"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
@@ -24,12 +25,8 @@ func TestHistory(t *testing.T) {
 	for i := range 2*liner.HistoryLimit + 10 {
 		fmt.Fprintf(&text, "count %d\n", i)
 	}
-	if err := appendHistory(path, []byte(text.String())); err != nil {
-		t.Fatal(err)
-	}
-	if err := appendHistory(path, []byte("bad \xff line\n\nlast\n")); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, appendHistory(path, []byte(text.String())))
+	clitest.Check(t, appendHistory(path, []byte("bad \xff line\n\nlast\n")))
 	for range 2 { // the second time from the file that was cut
 		lines := s.readHistory()
 		if len(lines) != liner.HistoryLimit || lines[len(lines)-1] != "last" ||

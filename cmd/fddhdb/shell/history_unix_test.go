@@ -7,14 +7,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
 // A pipe instead of the history file would block the shell.
 func TestHistoryIsNoPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, syscall.Mkfifo(path, 0o600))
 	if err := appendHistory(path, []byte("count\n")); err == nil ||
 		!strings.Contains(err.Error(), "named pipe") {
 		t.Errorf("%v", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -86,9 +87,7 @@ func newTestShell(t testing.TB) *Shell {
 	if err == nil {
 		_, err = c.Put(context.Background(), &db.Item{Key: "x", Labels: []string{"a", "it's", "x = y"}})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	clitest.Check(t, err)
 	return New(h, term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), strings.NewReader(""), nil, nil,
 		term.ModeTable)
 }

@@ -17,10 +17,7 @@ func TestKeySource(t *testing.T) {
 	dir := t.TempDir()
 	clitest.WriteFile(t, filepath.Join(dir, "keys.txt"),
 		"a\n\na\n"+strings.Repeat("x", db.MaxKeyBytes+1)+"\nb\n")
-	s, err := OpenKeys(filepath.Join(dir, "keys.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := clitest.Must(OpenKeys(filepath.Join(dir, "keys.txt")))(t)
 	var good []string
 	bad := 0
 	for range s.Rows() {

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
 const objects = `{"a":1,"b":[1.5,-2e3,null],"c":{"d":[],"e":{}},"f":[{"g":"x, {\\\""},{"h":[[1,2],["]"]]}]}
@@ -93,10 +95,7 @@ func FuzzJSONDocument(f *testing.F) {
 			if d.Decode(&v) != nil || v == nil {
 				break
 			}
-			line, err := JSON(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			line := clitest.Must(JSON(v))(t)
 			lines.Write(append(line, '\n'))
 			want = append(want, string(line))
 		}
