@@ -26,10 +26,8 @@ func TestBackupToS3(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", versity.Access)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", versity.Secret)
 	testBackups(t, newFixture(t, 60, true), "s3://"+versity.Bucket+"/a/b?endpoint="+endpoint)
-	code, _, stderr := do(t, "backups", "s3://another-bucket?endpoint="+endpoint)
-	if code != exit.Failed || !strings.Contains(stderr, "create the bucket at "+endpoint) {
-		t.Errorf("exit code %d, %q", code, stderr)
-	}
+	says(t, exit.Failed, "create the bucket at "+endpoint, "backups",
+		"s3://another-bucket?endpoint="+endpoint)
 }
 
 func testBackups(t *testing.T, f fixture, url string) {
@@ -105,10 +103,7 @@ func testBackups(t *testing.T, f fixture, url string) {
 		!strings.Contains(got, "; 1 backup kept\n") {
 		t.Errorf("prune: %q", got)
 	}
-	code, _, stderr := do(t, "restore", url, f.path("gone.db"), "--id", first.ID)
-	if code != exit.Usage || !strings.Contains(stderr, "no such backup") {
-		t.Errorf("exit code %d, %q", code, stderr)
-	}
+	says(t, exit.Usage, "no such backup", "restore", url, f.path("gone.db"), "--id", first.ID)
 	if got := must(t, "restore", url, f.path("left.db")); !strings.HasPrefix(got,
 		"restored "+second.ID+" to ") {
 		t.Errorf("restore: %q", got)

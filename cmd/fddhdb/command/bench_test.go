@@ -131,8 +131,7 @@ func TestBenchByVectors(t *testing.T) {
 	was := cells.ExactCost
 	cells.ExactCost = 0 // so that not all are compared
 	defer func() { cells.ExactCost = was }()
-	f := fixture{dir: t.TempDir()}
-	f.db = f.path("a.db")
+	f := empty(t)
 	const items, dims = 2000, 32
 	clitest.WriteNPY(t, f.path("x.npy"), synth.Embeddings(0, items, dims, 1))
 	clitest.WriteNPY(t, f.path("q.npy"), synth.Embeddings(items, 100, dims, 1))
@@ -153,8 +152,7 @@ func TestBenchByVectors(t *testing.T) {
 
 func TestBenchErrors(t *testing.T) {
 	dir, queries := benchFixture(t, 64, 20, 4)
-	empty := fixture{dir: t.TempDir()}
-	empty.db = empty.path("a.db")
+	empty := empty(t)
 	must(t, "init", empty.db, "--codes", "64")
 	untrained := newFixture(t, 10, false)
 	clitest.WriteNPY(t, empty.path("short.npy"), [][]uint8{{1, 2}})

@@ -30,6 +30,14 @@ func do(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
+// says runs a command line that has to end with a code, and to say something on stderr.
+func says(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
+	if got, _, stderr := do(t, args...); got != code || !strings.Contains(stderr, want) {
+		t.Errorf("fddhdb %s: exit code %d, stderr %q, want %q", strings.Join(args, " "), got, stderr, want)
+	}
+}
+
 // must runs a command line that has to succeed and returns its output.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
@@ -74,6 +82,13 @@ func newFixture(t *testing.T, items int, train bool) fixture {
 	if train {
 		must(t, "train", f.db, "--bits", "16", "--anchors", strconv.Itoa(min(items, 40)))
 	}
+	return f
+}
+
+// empty returns the names of a database and of files that are not there.
+func empty(t *testing.T) fixture {
+	f := fixture{dir: t.TempDir()}
+	f.db = f.path("a.db")
 	return f
 }
 

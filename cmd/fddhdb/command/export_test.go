@@ -12,11 +12,8 @@ import (
 func TestExportKeys(t *testing.T) {
 	f := newFixture(t, 10, false)
 	must(t, "put", f.db, "two\nlines")
-	code, _, stderr := do(t, "export", f.db, "--keys", f.path("ids.txt"))
-	if code != exit.Failed || !strings.Contains(stderr,
-		`--keys: the key "two\nlines" does not fit on a line: use --items`) {
-		t.Errorf("exit code %d, %q", code, stderr)
-	}
+	says(t, exit.Failed, `--keys: the key "two\nlines" does not fit on a line: use --items`, "export", f.db,
+		"--keys", f.path("ids.txt"))
 	if _, err := os.Stat(f.path("ids.txt")); !os.IsNotExist(err) {
 		t.Errorf("ids.txt: %v", err)
 	}

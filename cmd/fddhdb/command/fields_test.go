@@ -9,8 +9,7 @@ import (
 
 // Integers do not go through float64, in either kind of file.
 func TestFieldsPrecision(t *testing.T) {
-	f := fixture{dir: t.TempDir()}
-	f.db = f.path("a.db")
+	f := empty(t)
 	must(t, "init", f.db, "--modality", "image:1", "--field", "n:int")
 	clitest.WriteFile(t, f.path("a.csv"), "\ufeffn:int\r\n9007199254740993\r\n")
 	clitest.WriteFile(t, f.path("a.jsonl"), `{"n": 9007199254740993}`)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/files/table"
 )
 
@@ -20,10 +21,7 @@ func TestGuessedKeyThatComesTwice(t *testing.T) {
 	file := f.path("twice.jsonl")
 	clitest.WriteFile(t, file, b.String())
 	want := fmt.Sprintf(`line %d: the key "1" is that of line 2, too: --key-column names another column of keys`, table.LookRows+1)
-	if code, _, stderr := do(t, "import", f.path("a.db"), "--init", "--items", file); code != 1 ||
-		!strings.Contains(stderr, want) {
-		t.Errorf("exit code %d, %s", code, stderr)
-	}
+	says(t, exit.Failed, want, "import", f.path("a.db"), "--init", "--items", file)
 	if code, stdout, stderr := do(t, "import", f.path("a.db"), "--init", "--items", file, "--on-error",
 		"skip"); code != 0 ||
 		!strings.Contains(stdout, "imported 1,000 items, skipped 1") || !strings.Contains(stderr, want) {

@@ -21,8 +21,7 @@ import (
 // index finds too little: it says so, and a search compares all.
 func TestIndexThatFindsTooLittle(t *testing.T) {
 	effort.Slow(t)
-	f := fixture{dir: t.TempDir()}
-	f.db = f.path("a.db")
+	f := empty(t)
 	x := synth.Embeddings(0, 500, 32, 1)
 	for _, v := range x {
 		for i := range v {
@@ -47,8 +46,7 @@ func TestIndexThatFindsTooLittle(t *testing.T) {
 
 // The total of the seconds of an index is the sum of its phases.
 func TestSecondsOfPhases(t *testing.T) {
-	f := fixture{dir: t.TempDir()}
-	f.db = f.path("a.db")
+	f := empty(t)
 	clitest.WriteNPY(t, f.path("x.npy"), synth.Embeddings(0, 600, 16, 1))
 	must(t, "init", f.db, "--modality", "e:16")
 	must(t, "import", f.db, "--vectors", "e="+f.path("x.npy"))
@@ -72,8 +70,7 @@ func TestDamagedIndex(t *testing.T) {
 	was := cells.ExactCost
 	cells.ExactCost = 0
 	defer func() { cells.ExactCost = was }()
-	f := fixture{dir: t.TempDir()}
-	f.db = f.path("a.db")
+	f := empty(t)
 	clitest.WriteNPY(t, f.path("x.npy"), synth.Embeddings(0, 2000, 32, 1))
 	must(t, "init", f.db, "--modality", "e:32")
 	must(t, "import", f.db, "--vectors", "e="+f.path("x.npy"))

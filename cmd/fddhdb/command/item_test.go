@@ -8,8 +8,7 @@ import (
 // Text with a meaning for a terminal, HTML or JSON comes unchanged through get and
 // scan.
 func TestItemsText(t *testing.T) {
-	f := fixture{dir: t.TempDir()}
-	f.db = f.path("a.db")
+	f := empty(t)
 	must(t, "init", f.db, "--modality", "image:8")
 	const key = `a "b" <c> & ü`
 	must(t, "put", f.db, key, "--labels", "x>y", "--vector", "image=1,2,3,4,5,6,7,8")

@@ -29,14 +29,8 @@ func TestAlter(t *testing.T) {
 		s.Modalities[n-1] != (db.Modality{Name: "audio", Dim: 3}) || len(s.Fields) != 3 || s.Bits != nil {
 		t.Errorf("%+v", s)
 	}
-	if code, _, stderr := do(t, "alter", f.db, "--add-field", "year:int"); code != exit.Failed ||
-		!strings.Contains(stderr, `exists already: field "year"`) {
-		t.Errorf("exit code %d, %q", code, stderr)
-	}
-	if code, _, stderr := do(t, "alter", f.db); code != exit.Usage ||
-		!strings.Contains(stderr, "alter needs --add-modality") {
-		t.Errorf("exit code %d, %q", code, stderr)
-	}
+	says(t, exit.Failed, `exists already: field "year"`, "alter", f.db, "--add-field", "year:int")
+	says(t, exit.Usage, "alter needs --add-modality", "alter", f.db)
 }
 
 func TestCollections(t *testing.T) {
@@ -60,8 +54,7 @@ func TestCollections(t *testing.T) {
 }
 
 func TestInit(t *testing.T) {
-	f := fixture{dir: t.TempDir()}
-	f.db = f.path("a.db")
+	f := empty(t)
 	var got forms.Schema
 	mustJSON(t, &got, "init", f.db, "--modality", "image:2", "--field", "year:int:index", "--field",
 		"title:string")

@@ -204,10 +204,7 @@ func TestSheetErrors(t *testing.T) {
 		{[]string{"--sheet", f.db + "/x.html"}, exit.Usage, "inside the database"},
 		{[]string{"--sheet", f.path("none/x.html")}, exit.Failed, "write " + f.path("none/x.html")},
 	} {
-		code, _, stderr := do(t, append(search, c.args...)...)
-		if code != c.code || !strings.Contains(stderr, c.want) {
-			t.Errorf("%v: exit code %d, %s", c.args, code, stderr)
-		}
+		says(t, c.code, c.want, append(search, c.args...)...)
 	}
 	// Too many cards are refused, and leave nothing.
 	rows := make([][]uint8, 200)
@@ -215,11 +212,8 @@ func TestSheetErrors(t *testing.T) {
 		rows[i] = []uint8{0, 0}
 	}
 	clitest.WriteNPY(t, f.path("codes.npy"), rows)
-	code, _, stderr := do(t, "search", f.db, "--codes", f.path("codes.npy"), "-k", "5", "--sheet",
-		f.path("x.html"))
-	if code != exit.Failed || !strings.Contains(stderr, "more than 1,000 queries and hits") {
-		t.Errorf("exit code %d, %s", code, stderr)
-	}
+	says(t, exit.Failed, "more than 1,000 queries and hits", "search", f.db, "--codes", f.path("codes.npy"),
+		"-k", "5", "--sheet", f.path("x.html"))
 	entries, err := os.ReadDir(f.dir)
 	for _, entry := range entries {
 		if strings.Contains(entry.Name(), "x.") {

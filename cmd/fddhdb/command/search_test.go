@@ -108,8 +108,7 @@ func TestSearchAsymmetric(t *testing.T) {
 
 // An answer without hits is an empty list, not null.
 func TestSearchNothing(t *testing.T) {
-	f := fixture{dir: t.TempDir()}
-	f.db = f.path("a.db")
+	f := empty(t)
 	must(t, "init", f.db, "--codes", "16")
 	if got, want := must(t, "search", f.db, "--code", "0000", "--json"),
 		`{"query":"0000","hits":[],"next":null}`+"\n"; got != want {

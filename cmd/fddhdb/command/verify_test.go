@@ -34,10 +34,7 @@ func TestVerify(t *testing.T) {
 		v.Records < 60 {
 		t.Errorf("%+v", v)
 	}
-	if code, _, stderr := do(t, "verify", f.dir); code != exit.Usage ||
-		!strings.Contains(stderr, "not a database") {
-		t.Errorf("exit code %d, %q", code, stderr)
-	}
+	says(t, exit.Usage, "not a database", "verify", f.dir)
 }
 
 // A damaged table is found, even if the database cannot be opened any more.
@@ -138,8 +135,5 @@ func TestRepair(t *testing.T) {
 	if aerr != nil || berr != nil || string(a) != string(b) || before == "" || after == "" {
 		t.Errorf("items differ: %v, %v", aerr, berr)
 	}
-	if code, _, stderr := do(t, "repair", f.dir); code != exit.Usage ||
-		!strings.Contains(stderr, "not a database") {
-		t.Errorf("exit code %d, %q", code, stderr)
-	}
+	says(t, exit.Usage, "not a database", "repair", f.dir)
 }
