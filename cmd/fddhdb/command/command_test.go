@@ -337,22 +337,9 @@ func TestVerbsElsewhere(t *testing.T) {
 		}
 	}
 	for word, want := range map[string]string{"LS": "scan", "Query": "search", "serch": "search",
-		"SEARCH": "search", "xyzzy": ""} {
+		"SEARCH": "search", "xyzzy": "", "gte": "get", "colections": "collections", "wiki.db": "", "x": ""} {
 		if got := meant(word, verbs); got != want {
 			t.Errorf("%s: %q, want %q", word, got, want)
-		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	verbs := shell.VerbNames(rootCommand(newTestEnv()))
-	for word, want := range map[string]string{
-		"serch": "search", "imprt": "import", "exprot": "export", "cuont": "count", "stat": "stats",
-		"ecnode": "encode", "colections": "collections", "evl": "eval", "gte": "get",
-		"wiki.db": "", "/tmp/photos": "", "": "", "x": "",
-	} {
-		if got := term.Nearest(word, verbs); got != want {
-			t.Errorf("nearest to %q: %q, want %q", word, got, want)
 		}
 	}
 }

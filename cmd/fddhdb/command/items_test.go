@@ -7,23 +7,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-func TestCount(t *testing.T) {
-	f := newFixture(t, 10, false)
-	if got := must(t, "count", f.db); got != "10\n" {
-		t.Errorf("%q", got)
-	}
-	if got := must(t, "count", f.db, "--json"); got != "{\"count\":10}\n" {
-		t.Errorf("%q", got)
-	}
-	if got := must(t, "count", f.db, "--where", "has(image)"); got != "10\n" {
-		t.Errorf("%q", got)
-	}
-	if code, _, stderr := do(t, "count", f.db, "--collection", "nosuch"); code != exit.Usage ||
-		stderr != "fddhdb: there is no collection \"nosuch\": there is main\n" {
-		t.Errorf("exit code %d, %q", code, stderr)
-	}
-}
-
 func TestDelete(t *testing.T) {
 	f := newFixture(t, 20, true)
 	var got struct{ Deleted int }
@@ -38,24 +21,6 @@ func TestDelete(t *testing.T) {
 	must(t, "import", f.db, "--labels", f.labels)
 	if code, _, _ := do(t, "get", f.db, "3"); code != exit.Failed {
 		t.Error("a deleted item is back")
-	}
-}
-
-func TestGet(t *testing.T) {
-	f := newFixture(t, 20, true)
-	out := must(t, "get", f.db, "3", "1", "3", "--json")
-	var keys []string
-	for line := range strings.Lines(out) {
-		key, _, _ := strings.Cut(strings.TrimPrefix(line, `{"key":"`), `"`)
-		keys = append(keys, key)
-	}
-	if got := strings.Join(keys, " "); got != "3 1 3" {
-		t.Errorf("keys %s, want those asked for in their order", got)
-	}
-	code, stdout, stderr := do(t, "get", f.db, "nosuch", "3")
-	if code != exit.Failed || !strings.HasPrefix(stdout, "3\n") ||
-		stderr != "fddhdb: not found in collection \"main\": nosuch\n" {
-		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 }
 

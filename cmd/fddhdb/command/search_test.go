@@ -106,23 +106,6 @@ func TestSearchAsymmetric(t *testing.T) {
 	}
 }
 
-// An answer without hits is an empty list, not null.
-func TestSearchNothing(t *testing.T) {
-	f := empty(t)
-	must(t, "init", f.db, "--codes", "16")
-	if got, want := must(t, "search", f.db, "--code", "0000", "--json"),
-		`{"query":"0000","hits":[],"next":null}`+"\n"; got != want {
-		t.Errorf("%q", got)
-	}
-	if got := must(t, "search", f.db, "--code", "0000"); got != "code 0000: no items\n" {
-		t.Errorf("%q", got)
-	}
-	if got := must(t, "search", f.db, "--code", "0000", "--radius",
-		"3"); got != "code 0000: 0 items within 3 bits\n" {
-		t.Errorf("%q", got)
-	}
-}
-
 // Answers to several queries are separated.
 func TestSearchText(t *testing.T) {
 	f := newFixture(t, 20, true)
