@@ -2,11 +2,13 @@ package text
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -110,6 +112,71 @@ func (r *items) Close() error {
 	return r.src.Close()
 }
 
+// Shape reads all lines. It only counts the numbers of dense vectors. The first items say what there is: a
+// later one that does not go with them is an error of whoever takes it.
+func (r *items) Shape() (*table.Shape, error) {
+	if r.err != nil && r.err != io.EOF {
+		return nil, r.err
+	}
+	r.rewind(Whole)
+	r.item.measure = true
+	defer func() {
+		r.item.measure = false
+		r.err = nil
+		r.rewind(Whole)
+	}()
+	shape, codes := &table.Shape{}, 0
+	vectors, fields := map[string]int{}, map[string]int{} // name -> position in the shape
+	var it table.Item
+	for {
+		line, err := r.next()
+		if err == io.EOF {
+			if codes < r.rows {
+				shape.Code = 0
+			}
+			return shape, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		// A line that is no item tells nothing about the others.
+		if r.item.decode(line, &it) != nil {
+			continue
+		}
+		for _, v := range r.item.vectors {
+			i, ok := vectors[v.Name]
+			switch {
+			case v.Dim == 0:
+			case !ok:
+				vectors[v.Name] = len(shape.Vectors)
+				shape.Vectors = append(shape.Vectors, v)
+			case shape.Vectors[i].Sparse && !v.Sparse: // a dense one says how many dimensions there are
+				shape.Vectors[i] = v
+			case shape.Vectors[i].Sparse:
+				shape.Vectors[i].Dim = max(shape.Vectors[i].Dim, v.Dim)
+			}
+		}
+		for _, f := range r.item.fields {
+			i, ok := fields[f.Name]
+			if !ok {
+				fields[f.Name] = len(shape.Fields)
+				shape.Fields = append(shape.Fields, f)
+				continue
+			}
+			switch have := &shape.Fields[i]; have.Type + " " + f.Type {
+			case "int float":
+				have.Type = "float"
+			case "time string":
+				have.Type = "string"
+			}
+		}
+		if len(it.Code) > 0 {
+			shape.Code = cmp.Or(shape.Code, len(it.Code))
+			codes++
+		}
+	}
+}
+
 // maxKept is the number of vectors whose memory a decoder keeps.
 const maxKept = 1000
 
@@ -123,15 +190,8 @@ type decoder struct {
 	// measure says that numbers of dense vectors are counted and not read. Then vectors and fields describe
 	// the item, in its order.
 	measure bool
-	vectors []size
+	vectors []table.Vector
 	fields  []table.Field
-}
-
-// size describes a vector without its numbers.
-type size struct {
-	name   string
-	dim    int
-	sparse bool
 }
 
 // members are the members of an item.
@@ -249,7 +309,7 @@ func (d *decoder) vector(name string, it *table.Item) (err error) {
 	case jsontext.Array:
 		if d.measure {
 			n, err := s.Count()
-			d.vectors = append(d.vectors, size{name, n, false})
+			d.vectors = append(d.vectors, table.Vector{Name: name, Dim: n})
 			it.Vectors[name] = nil
 			return err
 		}
@@ -271,7 +331,7 @@ func (d *decoder) vector(name string, it *table.Item) (err error) {
 			if n := len(x.Index); n > 0 {
 				dim = int(x.Index[n-1]) + 1
 			}
-			d.vectors = append(d.vectors, size{name, dim, true})
+			d.vectors = append(d.vectors, table.Vector{Name: name, Dim: dim, Sparse: true})
 		}
 		return nil
 	}
