@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
@@ -188,7 +187,7 @@ func (o *searching) check() (err error) {
 
 // A queryName is the name of a query in the output: the row number in a file, a key, a
 // code, a text or a path.
-type queryName any
+type queryName = any
 
 // run answers the queries of the flags.
 func (o *searching) run() (err error) {
@@ -259,8 +258,6 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 			return exit.Usagef("--vector: %w", err)
 		}
 		return answer(0, q)
-	case o.vectors == "-":
-		return o.eachOfStdin(o.m, row, answer)
 	}
 	return o.eachVector(o.m, o.vectors, row, answer)
 }
@@ -422,7 +419,7 @@ func (v *verb) eachCode(file string, bits, row int, f func(queryName, db.Query) 
 		err = s.CheckBits(v.c, bits)
 	}
 	if err == nil {
-		err = checkRow(s, row)
+		err = source.CheckRow(row, s.Rows(), file)
 	}
 	for i := max(row, 0); err == nil && i < s.Rows() && (row < 0 || i == row); i++ {
 		err = f(i, db.Query{Code: s.At(i)})
@@ -430,68 +427,24 @@ func (v *verb) eachCode(file string, bits, row int, f func(queryName, db.Query) 
 	return err
 }
 
-// eachVector calls f with the vectors of a file as queries, which are valid until it returns, or with one
-// row.
-func (v *verb) eachVector(m db.Modality, file string, row int, f func(queryName, db.Query) error) error {
-	s, err := source.OpenQueries(m, file)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if err = s.CheckDim(m); err == nil {
-		err = checkRow(s, row)
-	}
-	if err == nil {
-		err = s.Skip(v.ctx, max(row, 0))
-	}
-	for i := max(row, 0); err == nil && (row < 0 || i == row); i++ {
-		if err = s.Read(); err == io.EOF {
-			return nil
-		}
-		if err == nil {
-			err = exit.AtRow(f(i, s.Query()), s.Path(), i)
-		}
-	}
-	return err
-}
-
-func checkRow(s source.Source, row int) error {
-	if row >= s.Rows() {
-		return exit.Usagef("--row %d: %s has %s, counted from 0", row, s.Path(),
-			term.Plural(s.Rows(), "row", "rows"))
-	}
-	return nil
-}
-
 // errEnough ends the reading of queries.
 var errEnough = errors.New("enough")
 
-// eachOfStdin is eachVector of the standard input.
-func (v *verb) eachOfStdin(m db.Modality, only int, f func(queryName, db.Query) error) error {
-	if v.session != nil {
+// eachVector calls f with the vectors of a file as queries, which are valid until it returns, or with one
+// row. - is standard input.
+func (v *verb) eachVector(m db.Modality, file string, row int, f func(queryName, db.Query) error) error {
+	switch {
+	case file != stdinName:
+		return source.EachVector(v.ctx, m, source.Input{Path: file, Name: file}, row, f)
+	case v.session != nil:
 		return exit.Usagef("--vectors -: the standard input is that of the shell: give a file, or --vector")
 	}
-	rows := 0
-	err := source.EachQuery(m, v.stdin, func(row int, q db.Query) error {
-		if rows = row + 1; only >= 0 && row != only {
-			return nil
+	return source.EachQuery(v.ctx, m, v.stdin, row, func(name queryName, q db.Query) error {
+		if err := f(name, q); err != nil {
+			return err
 		}
-		err := exit.AtRow(f(row, q), "standard input", row)
-		if err == nil {
-			err = v.Stdout.Flush()
-		}
-		if err == nil && only >= 0 {
-			err = errEnough
-		}
-		return err
+		return v.Stdout.Flush()
 	})
-	switch {
-	case err == errEnough:
-		return nil
-	case err == nil && only >= 0:
-		return exit.Usagef("--row %d: standard input has %d rows, counted from 0", only, rows)
-	}
-	return err
 }
 
 // title returns the name of a query for people.

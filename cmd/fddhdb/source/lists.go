@@ -3,6 +3,7 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/files"
@@ -134,16 +136,6 @@ func (s *keySet) add(key string, row int) (first int) {
 	return -1
 }
 
-// OpenQueries opens a file of vectors of a modality, for a flag that takes FILE and not NAME=FILE.
-func OpenQueries(m db.Modality, file string) (*Vectors, error) {
-	s, err := OpenVectors(m.Name, file)
-	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
-		return nil, exit.Usagef("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s",
-			file, name, rest)
-	}
-	return s, err
-}
-
 // ParseQuery parses a vector of a modality that is typed.
 func ParseQuery(m db.Modality, s string) (db.Query, error) {
 	x, err := ParseVector(s)
@@ -156,13 +148,57 @@ func ParseQuery(m db.Modality, s string) (db.Query, error) {
 // maxLine bounds a vector that is a line of text.
 const maxLine = 32 << 20
 
-// EachQuery calls f with the vectors of a modality that r has, and their numbers, from 0: a .npy as a whole,
-// or lines of text, a vector a line, as they come; there has to be one. It stops at the first error.
-func EachQuery(m db.Modality, r io.Reader, f func(row int, q db.Query) error) error {
+// EachVector calls f with the vectors of a modality that a file has, as queries, and their numbers, from 0;
+// or with the one of a row that is not negative. A query is valid until f returns.
+func EachVector(ctx context.Context, m db.Modality, in Input, row int,
+	f func(row any, q db.Query) error) error {
+	s, err := OpenVectorsOf(m.Name, in)
+	if name, rest, ok := strings.Cut(in.Path, "="); ok && errors.Is(err, os.ErrNotExist) {
+		return exit.Usagef("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s", in.Path,
+			name, rest)
+	}
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err = s.CheckDim(m); err == nil {
+		err = CheckRow(row, s.Rows(), in.Name)
+	}
+	if err == nil {
+		err = s.Skip(ctx, max(row, 0))
+	}
+	for i := max(row, 0); err == nil && (row < 0 || i == row); i++ {
+		if err = s.Read(); err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = exit.AtRow(f(i, s.Query()), in.Name, i)
+		}
+	}
+	return err
+}
+
+// CheckRow refuses a --row that a file of so many rows has not.
+func CheckRow(row, rows int, file string) error {
+	if row >= rows {
+		return exit.Usagef("--row %d: %s has %s, counted from 0", row, file, term.Plural(rows, "row", "rows"))
+	}
+	return nil
+}
+
+// EachQuery is EachVector of what r has: a .npy as a whole, or lines of text, a vector a line, as they come;
+// there has to be one.
+func EachQuery(ctx context.Context, m db.Modality, r io.Reader, only int,
+	f func(row any, q db.Query) error) error {
+	const name = "standard input"
 	in := bufio.NewReaderSize(r, 1<<16)
 	const magic = "\x93NUMPY"
 	if start, _ := in.Peek(len(magic)); string(start) == magic {
-		return eachOfNPY(m, in, f)
+		file, err := ReadStdin(ctx, in, true, func(int64) {})
+		if err != nil {
+			return err
+		}
+		return errors.Join(EachVector(ctx, m, file.Input, only, f), file.Close())
 	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
@@ -170,53 +206,24 @@ func EachQuery(m db.Modality, r io.Reader, f func(row int, q db.Query) error) er
 	for ; lines.Scan(); row++ {
 		q, err := ParseQuery(m, string(bytes.TrimSuffix(lines.Bytes(), []byte("\r"))))
 		if err != nil {
-			return exit.Failedf("standard input, line %d: %w", row+1, err)
+			return exit.Failedf("%s, line %d: %w", name, row+1, err)
 		}
-		if err := f(row, q); err != nil {
+		if only >= 0 && row != only {
+			continue
+		}
+		if err := exit.AtRow(f(row, q), name, row); err != nil || row == only {
 			return err
 		}
 	}
 	err := lines.Err()
 	switch {
 	case errors.Is(err, bufio.ErrTooLong):
-		return exit.Failedf("standard input, line %d: a line of more than %d MiB: a .npy or a vector a line is expected", row+1, maxLine>>20)
+		return exit.Failedf("%s, line %d: a line of more than %d MiB: a .npy or a vector a line is expected",
+			name, row+1, maxLine>>20)
 	case err != nil:
-		return fmt.Errorf("standard input: %w", err)
+		return fmt.Errorf("%s: %w", name, err)
 	case row == 0:
-		return exit.Failedf("standard input is empty: a vector a line, or a .npy, is expected")
+		return exit.Failedf("%s is empty: a vector a line, or a .npy, is expected", name)
 	}
-	return nil
-}
-
-// eachOfNPY is EachQuery of a .npy, which has to be a file for its reader.
-func eachOfNPY(m db.Modality, r io.Reader, f func(row int, q db.Query) error) (err error) {
-	file, err := os.CreateTemp("", "fddhdb-stdin-*.npy")
-	if err != nil {
-		return err
-	}
-	path := file.Name()
-	defer func() { err = errors.Join(err, os.Remove(path)) }()
-	_, err = io.Copy(file, r)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("standard input: %w", err)
-	}
-	s, err := OpenQueries(m, path)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if err := s.CheckDim(m); err != nil {
-		return err
-	}
-	for row := 0; ; row++ {
-		switch err := s.Read(); {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		}
-		if err := f(row, s.Query()); err != nil {
-			return err
-		}
-	}
+	return CheckRow(only, row, name)
 }
