@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -21,8 +21,34 @@ func printed(f func(e *env)) string {
 	return out.String()
 }
 
+// someSpaces returns two spaces, the first with revisions and their drift.
+func someSpaces() []report.SpaceInfo {
+	at := func(minute int) time.Time { return time.Date(2026, 3, 1, 9, minute, 0, 0, time.Local) }
+	return []report.SpaceInfo{
+		{
+			Space: 1, State: report.SpaceActive, Created: at(0), Bits: 64, Revision: 3,
+			Items: 2173, Codes: 10,
+			Taught: 2173, Pending: 12,
+			ModelBytes: 1_300_000, Checksum: "0a1b2c3d", Recode: 4,
+			Revisions: []report.RevisionInfo{
+				{Revision: 1, Created: at(0), Items: 1900, Labelled: 1900, Pinned: true},
+				{Revision: 2, Parent: 1, Created: at(5), Teacher: "auto", Lead: "text", Items: 173,
+					Labelled: 100, Unlabelled: 73, Forgotten: 2,
+					Drift: report.Drift{"image": .04, "text": .01}},
+				{Revision: 3, Parent: 2, Created: at(9), Reason: "labels have grown", Items: 100,
+					Labelled: 100, Pinned: true, Drift: report.Drift{"image": .31}},
+			},
+		},
+		{Space: 2, State: report.SpaceStandby, Previous: true, Created: at(1), Bits: 32, Revision: 1,
+			Items: 2173,
+			Codes: 20, ModelBytes: 1200},
+		{Space: 4, State: report.SpaceBuilding, Parent: 1, Created: at(10), Bits: 64, Revision: 1, Items: 500,
+			Built: 1050, Codes: 9},
+	}
+}
+
 func TestPrintSpaces(t *testing.T) {
-	got := printed(func(e *env) { e.printSpaces("main", clitest.Spaces(), 2200) })
+	got := printed(func(e *env) { e.printSpaces("main", someSpaces(), 2200) })
 	want := `space  state                revision  parent  created           bits  items  codes  taught  pending    model
     1  active                      3       -  2026-03-01 09:00    64  2,173     10   2,173       12   1.3 MB
     2  standby, was active         1       -  2026-03-01 09:01    32  2,173     20       0        0   1.2 kB

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -163,29 +162,4 @@ func parseTime(s string) (any, error) {
 		return nil, fmt.Errorf("%q %w", s, err)
 	}
 	return instant.Time(micros), nil
-}
-
-// jsonValue converts a decoded value to the type of a field.
-func jsonValue(typ db.FieldType, v any) (any, error) {
-	switch x := v.(type) {
-	case string:
-		switch typ {
-		case db.String:
-			return x, nil
-		case db.Time:
-			return parseTime(x)
-		}
-	case bool:
-		if typ == db.Bool {
-			return x, nil
-		}
-	case json.Number:
-		if typ == db.Int || typ == db.Float {
-			return ParseValue(typ, x.String())
-		}
-		if typ == db.Time {
-			return nil, fmt.Errorf("%v is a number, and a time is text, as 2024-05-01T12:30:00Z", v)
-		}
-	}
-	return nil, fmt.Errorf("%v is not of type %s", v, typ)
 }

@@ -318,8 +318,24 @@ func (s *Items) unknown(kind, name string) error {
 // fieldValue converts a value of a file to the type of a field.
 func fieldValue(typ db.FieldType, v any) (any, error) {
 	switch x := v.(type) {
-	case json.Number, string, bool:
-		return jsonValue(typ, v)
+	case string:
+		switch typ {
+		case db.String:
+			return x, nil
+		case db.Time:
+			return parseTime(x)
+		}
+	case bool:
+		if typ == db.Bool {
+			return x, nil
+		}
+	case json.Number:
+		switch typ {
+		case db.Int, db.Float:
+			return ParseValue(typ, x.String())
+		case db.Time:
+			return nil, fmt.Errorf("%v is a number, and a time is text, as 2024-05-01T12:30:00Z", v)
+		}
 	case int64:
 		switch typ {
 		case db.Int:
