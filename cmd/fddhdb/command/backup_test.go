@@ -2,8 +2,6 @@ package command
 
 import (
 	"encoding/json"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/versity"
 )
 
@@ -110,64 +107,6 @@ func testBackups(t *testing.T, f fixture, url string) {
 	}
 	if got := search(f.path("left.db")); got != after {
 		t.Error("the backup that stays is another one after prune")
-	}
-}
-
-// Damaged backups are found, named, and not restored.
-func TestDamagedBackup(t *testing.T) {
-	f := newFixture(t, 60, false)
-	url := f.path("backups")
-	must(t, "backup", f.db, url)
-	damaged := ""
-	err := filepath.WalkDir(filepath.Join(url, "objects"), func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || damaged != "" {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		b[len(b)/2] ^= 1
-		damaged = filepath.Base(path)
-		return os.WriteFile(path, b, 0o666)
-	})
-	if err != nil || damaged == "" {
-		t.Fatal(damaged, err)
-	}
-	code, stdout, stderr := do(t, "verify", url)
-	if code != exit.Corrupt || !strings.Contains(stdout, damaged) ||
-		!strings.Contains(stderr, "damaged backup: 1 finding") {
-		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
-	}
-	code, stdout, _ = do(t, "verify", url, "--json")
-	var v struct {
-		OK       bool
-		Findings []struct{ Backup, Object, Problem string }
-		Backups  int
-	}
-	if err := json.Unmarshal([]byte(stdout), &v); err != nil || code != exit.Corrupt || v.OK ||
-		len(v.Findings) != 1 || v.Backups != 1 {
-		t.Errorf("exit code %d, %v, %+v of %q", code, err, v, stdout)
-	}
-	code, _, stderr = do(t, "restore", url, f.path("b.db"))
-	if code != exit.Corrupt || !strings.Contains(stderr, "restore another one: fddhdb backups ") ||
-		strings.Contains(stderr, "copy of the folder") {
-		t.Errorf("exit code %d, %q", code, stderr)
-	}
-	if _, err := os.Stat(f.path("b.db")); err == nil {
-		t.Error("there is a folder for what could not be restored")
-	}
-}
-
-// A database that is open elsewhere is not backed up; the error says what to do.
-func TestBackupOfAnOpenDatabase(t *testing.T) {
-	f := newFixture(t, 5, false)
-	d := clitest.Must(db.Open(f.db, nil))(t)
-	defer d.Close()
-	code, _, stderr := do(t, "backup", f.db, f.path("backups"))
-	if code != exit.Failed || !strings.Contains(stderr, "database is in use") ||
-		!strings.Contains(stderr, "DB.Backup") {
-		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
@@ -16,11 +15,9 @@ func TestLocked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a.db")
 	d := clitest.Must(db.Open(dir, nil))(t)
 	defer d.Close()
-	code, _, stderr := do(t, "count", dir)
-	if code != exit.Failed || !strings.Contains(stderr, "database is in use") ||
-		!strings.Contains(stderr, "end the process") {
-		t.Errorf("exit code %d, %q", code, stderr)
-	}
+	says(t, exit.Failed, "database is in use: "+dir, "count", dir)
+	says(t, exit.Failed, "end the process", "count", dir)
+	says(t, exit.Failed, "or back it up from there, by DB.Backup", "backup", dir, dir+".backups")
 }
 
 // If the function that withNew calls fails, withNew removes the folders that it has created,

@@ -37,33 +37,6 @@ func TestVerify(t *testing.T) {
 	says(t, exit.Usage, "not a database", "verify", f.dir)
 }
 
-// A damaged table is found, even if the database cannot be opened any more.
-func TestVerifyDamage(t *testing.T) {
-	clitest.OneGoroutine(t)
-	f := newFixture(t, 60, true)
-	must(t, "compact", f.db)
-	tables, err := filepath.Glob(filepath.Join(f.db, "store", "*.sst"))
-	if err != nil || len(tables) == 0 {
-		t.Fatal(tables, err)
-	}
-	for _, table := range tables {
-		b := clitest.Must(os.ReadFile(table))(t)
-		for i := range min(2000, len(b)/2) {
-			b[i] ^= 0x55
-		}
-		clitest.Check(t, os.WriteFile(table, b, 0o666))
-	}
-	code, stdout, stderr := do(t, "verify", f.db)
-	if code != exit.Corrupt || !strings.Contains(stdout, "cannot be read") ||
-		!strings.Contains(stderr, "finding") {
-		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
-	}
-	if code, stdout, _ := do(t, "verify", f.db, "--json"); code != exit.Corrupt ||
-		!strings.HasPrefix(stdout, `{"findings":[{"`) || !strings.Contains(stdout, `],"ok":false,`) {
-		t.Errorf("exit code %d, %q", code, stdout)
-	}
-}
-
 // A second compaction does not seem to grow by files that are about to be deleted.
 func TestCompactAgain(t *testing.T) {
 	f := newFixture(t, 1000, false)
