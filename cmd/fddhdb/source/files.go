@@ -3,8 +3,8 @@ package source
 import (
 	"errors"
 	"path/filepath"
+	"regexp"
 	"strings"
-	"unicode"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
@@ -262,23 +262,10 @@ func (s *SkippedRows) GoOn(groups []*SkippedReason) {
 
 // reasonKind returns a reason without the parts that differ between rows.
 func reasonKind(why string) string {
-	var b strings.Builder
-	quoted, digit := false, false
-	for _, r := range why {
-		switch {
-		case r == '"':
-			quoted = !quoted
-		case quoted:
-			continue
-		case unicode.IsDigit(r):
-			if !digit {
-				b.WriteByte('0')
-			}
-			digit = true
-			continue
-		}
-		digit = false
-		b.WriteRune(r)
-	}
-	return b.String()
+	return digits.ReplaceAllString(quotedText.ReplaceAllString(why, `""`), "0")
 }
+
+var (
+	quotedText = regexp.MustCompile(`"[^"]*(?:"|$)`)
+	digits     = regexp.MustCompile(`\pN+`)
+)

@@ -34,7 +34,11 @@ func OpenLabels(file, names string) (*Labels, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Labels{listed{file: file, rows: len(labels.Sets)}, labels, labels.Numbers || names != ""}
+	s := &Labels{read: labels, Ordered: labels.Numbers || names != ""}
+	s.listed = listed{file: file, rows: len(labels.Sets), add: func(item *db.Item, row int) error {
+		item.Labels = s.At(row)
+		return nil
+	}}
 	if names == "" {
 		return s, nil
 	}
@@ -122,14 +126,6 @@ func readNames(file string) (names []string, lines map[string]int, err error) {
 		lines[name] = i + 1
 	}
 	return names, lines, nil
-}
-
-func (s *Labels) next(item *db.Item) error {
-	row, err := s.nextRow()
-	if err == nil {
-		item.Labels = s.At(row)
-	}
-	return err
 }
 
 // At returns the labels of a row in order of their numbers, so that they are registered in that order.

@@ -24,6 +24,7 @@ type listed struct {
 	file string
 	rows int
 	row  int // the next one
+	add  func(item *db.Item, row int) error
 }
 
 // Path implements Source, as do Rows and Close.
@@ -31,13 +32,12 @@ func (s *listed) Path() string { return s.file }
 func (s *listed) Rows() int    { return s.rows }
 func (s *listed) Close() error { return nil }
 
-// nextRow returns the number of the next row.
-func (s *listed) nextRow() (int, error) {
+func (s *listed) next(item *db.Item) error {
 	if s.row == s.rows {
-		return 0, io.EOF
+		return io.EOF
 	}
 	s.row++
-	return s.row - 1, nil
+	return s.add(item, s.row-1)
 }
 
 // Codes is a file of packed codes.
@@ -49,15 +49,12 @@ type Codes struct {
 // OpenCodes reads packed codes.
 func OpenCodes(file string) (*Codes, error) {
 	codes, err := npy.ReadCodes(file)
-	return &Codes{listed{file: file, rows: codes.Len()}, codes}, err
-}
-
-func (s *Codes) next(item *db.Item) error {
-	row, err := s.nextRow()
-	if err == nil {
+	s := &Codes{packed: codes}
+	s.listed = listed{file: file, rows: codes.Len(), add: func(item *db.Item, row int) error {
 		item.Code = s.At(row)
-	}
-	return err
+		return nil
+	}}
+	return s, err
 }
 
 // At returns the code of a row.
@@ -77,37 +74,29 @@ func (s *Codes) CheckBits(c *db.Collection, bits int) error {
 // Bits returns the length of the codes.
 func (s *Codes) Bits() int { return s.packed.Bits() }
 
-// keySource is a file of keys.
-type keySource struct {
-	listed
-	keys []string
-	seen keySet
-}
-
 // OpenKeys reads keys, one a line.
-func OpenKeys(file string) (*keySource, error) {
+func OpenKeys(file string) (Source, error) {
 	keys, err := files.ReadLines(file)
-	return &keySource{listed: listed{file: file, rows: len(keys)}, keys: keys}, err
+	var seen keySet
+	return &listed{file: file, rows: len(keys), add: func(item *db.Item, row int) error {
+		item.Key = keys[row]
+		return seen.check(file, item.Key, row)
+	}}, err
 }
 
-func (s *keySource) next(item *db.Item) error {
-	row, err := s.nextRow()
-	if err != nil {
-		return err
-	}
-	item.Key = s.keys[row]
+// check refuses what is no key, and one that the file has twice.
+func (s *keySet) check(file, key string, row int) error {
 	fail := func(format string, args ...any) error {
-		return &RowError{fmt.Errorf("%s: "+format, append([]any{s.file}, args...)...)}
+		return &RowError{fmt.Errorf("%s: "+format, append([]any{file}, args...)...)}
 	}
-	if item.Key == "" {
+	if key == "" {
 		return fail("line %d is empty: an item needs a key", row+1)
 	}
-	if len(item.Key) > db.MaxKeyBytes {
-		return fail("line %d: a key of %d bytes, at most %d are possible", row+1, len(item.Key),
-			db.MaxKeyBytes)
+	if len(key) > db.MaxKeyBytes {
+		return fail("line %d: a key of %d bytes, at most %d are possible", row+1, len(key), db.MaxKeyBytes)
 	}
-	if first := s.seen.add(item.Key, row); first >= 0 {
-		return fail("the key %q stands on line %d and on line %d", item.Key, first+1, row+1)
+	if first := s.add(key, row); first >= 0 {
+		return fail("the key %q stands on line %d and on line %d", key, first+1, row+1)
 	}
 	return nil
 }

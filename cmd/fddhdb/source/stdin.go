@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync/atomic"
-	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
@@ -27,7 +25,7 @@ type Stdin struct {
 func (s *Stdin) Close() error { return os.RemoveAll(s.folder) }
 
 // ReadStdin copies standard input to a temporary file, whose extension is that of its format, by the first
-// bytes. Only vectors may be a .npy. read is told the bytes so far.
+// bytes. Only vectors may be a .npy. read is told the bytes so far, by another goroutine.
 func ReadStdin(ctx context.Context, in io.Reader, vectors bool,
 	read func(bytes int64)) (_ *Stdin, err error) {
 	folder, err := os.MkdirTemp("", "fddhdb-stdin-")
@@ -40,26 +38,19 @@ func ReadStdin(ctx context.Context, in io.Reader, vectors bool,
 			_ = s.Close() // the error that is returned says more
 		}
 	}()
-	var done atomic.Int64
 	ended := make(chan error, 1)
-	go func() { ended <- s.copy(ctx, bufio.NewReaderSize(in, 1<<20), vectors, &done) }()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case err = <-ended:
-			return s, err
-		case <-ctx.Done():
-			// A read from a terminal does not end by itself. The process does soon.
-			return nil, ctx.Err()
-		case <-tick.C:
-			read(done.Load())
-		}
+	go func() { ended <- s.copy(ctx, bufio.NewReaderSize(in, 1<<20), vectors, read) }()
+	select {
+	case err = <-ended:
+		return s, err
+	case <-ctx.Done():
+		// A read from a terminal does not end by itself. The process does soon.
+		return nil, ctx.Err()
 	}
 }
 
-// copy writes the file. done are the bytes so far.
-func (s *Stdin) copy(ctx context.Context, in *bufio.Reader, vectors bool, done *atomic.Int64) error {
+// copy writes the file.
+func (s *Stdin) copy(ctx context.Context, in *bufio.Reader, vectors bool, read func(bytes int64)) error {
 	format, err := sniff(in, vectors)
 	if err != nil {
 		return err
@@ -70,13 +61,15 @@ func (s *Stdin) copy(ctx context.Context, in *bufio.Reader, vectors bool, done *
 		return err
 	}
 	defer f.Close()
-	block := make([]byte, 1<<20)
+	block, done := make([]byte, 1<<20), int64(0)
 	for ctx.Err() == nil {
 		n, err := in.Read(block)
 		if _, err := f.Write(block[:n]); err != nil {
 			return fmt.Errorf("copy standard input: %w", err)
 		}
-		done.Add(int64(n))
+		if done += int64(n); ctx.Err() == nil {
+			read(done)
+		}
 		if err == io.EOF {
 			return f.Close()
 		}
