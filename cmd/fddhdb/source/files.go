@@ -267,5 +267,5 @@ func reasonKind(why string) string {
 
 var (
 	quotedText = regexp.MustCompile(`"[^"]*(?:"|$)`)
-	digits     = regexp.MustCompile(`\pN+`)
+	digits     = regexp.MustCompile(`\p{Nd}+`)
 )

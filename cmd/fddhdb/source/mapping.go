@@ -232,7 +232,8 @@ func (m *mapper) labelUse(i int) table.Use {
 // like reports whether a name is of a pattern in which * stands for any text.
 func like(pattern, name string) bool {
 	pattern = strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
-	return regexp.MustCompile("(?s)^" + pattern + "$").MatchString(name)
+	re, err := regexp.Compile("(?s)^" + pattern + "$")
+	return err == nil && re.MatchString(name) // no name is of a pattern that is not UTF-8
 }
 
 // known settles the columns that are named as what the collection has.
