@@ -108,17 +108,3 @@ func TestExploreTrusts(t *testing.T) {
 		}
 	}
 }
-
-func TestExploreMistakes(t *testing.T) {
-	f := newFixture(t, 10, false)
-	for _, c := range []struct{ args, want string }{
-		{"--address 0.0.0.0:80", "only this machine is served"},
-		{"--address 8080", "HOST:PORT is expected"},
-		{"--collection nope", "there is main"},
-	} {
-		code, _, errs := do(t, append([]string{"explore", f.db}, strings.Fields(c.args)...)...)
-		if code != exit.Usage || !strings.Contains(errs, c.want) {
-			t.Errorf("%s: exit code %d, %q", c.args, code, errs)
-		}
-	}
-}

@@ -68,15 +68,6 @@ func TestImportNamesTheRow(t *testing.T) {
 	says(t, exit.Done, where, append(args, "--on-error", "skip")...)
 }
 
-// An import of nothing but labels makes items that have only those.
-func TestImportLabelsOnly(t *testing.T) {
-	f := newFixture(t, 20, false)
-	must(t, "import", f.db, "--labels", f.labels)
-	if got := must(t, "count", f.db); got != "40\n" {
-		t.Errorf("count %q", got)
-	}
-}
-
 // many writes a .npy of so many distinct vectors of 2 numbers. The rows in bad hold a
 // NaN.
 func many(t *testing.T, path string, rows int, bad ...int) {

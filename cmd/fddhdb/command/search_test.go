@@ -114,3 +114,9 @@ func TestSearchText(t *testing.T) {
 		t.Errorf("%d gaps in %q", got, out)
 	}
 }
+
+// itemCode is what get and put --json print of the code of an item.
+type itemCode struct {
+	Code     string `json:"code"`
+	CodeFrom string `json:"code_from"`
+}

@@ -19,24 +19,6 @@ type verified struct {
 	Checked  int              `json:"codes_checked"`
 }
 
-func TestVerify(t *testing.T) {
-	f := newFixture(t, 60, true)
-	if got := must(t, "verify", f.db); !strings.HasPrefix(got, "OK: 60 items, ") {
-		t.Errorf("%q", got)
-	}
-	if got := must(t, "verify", f.db, "--deep"); !strings.HasSuffix(got,
-		" records; the codes of 60 items made again, 0 could not be\n") {
-		t.Errorf("%q", got)
-	}
-	var v verified
-	mustJSON(t, &v, "verify", f.db, "--deep", "--json")
-	if !v.OK || v.Findings == nil || len(v.Findings) > 0 || v.Items != 60 || v.Checked != 60 ||
-		v.Records < 60 {
-		t.Errorf("%+v", v)
-	}
-	says(t, exit.Usage, "not a database", "verify", f.dir)
-}
-
 // A second compaction does not seem to grow by files that are about to be deleted.
 func TestCompactAgain(t *testing.T) {
 	f := newFixture(t, 1000, false)
