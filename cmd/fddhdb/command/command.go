@@ -32,16 +32,16 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func run(ctx context.Context, args []string, e *env) int {
 	root := rootCommand(e)
-	shell.RegisterCompletions(root, e.lookQuietly, isDatabase)
-	err := e.execute(ctx, root, args)
+	shell.RegisterCompletions(root, e.Look, isDatabase)
+	err := e.Execute(ctx, root, args)
 	if err != nil {
 		e.printError(err)
 	}
 	return exit.Code(err)
 }
 
-// execute runs one command line, and completes its output.
-func (e *env) execute(ctx context.Context, root *cobra.Command, args []string) error {
+// Execute runs one command line, and completes its output.
+func (e *env) Execute(ctx context.Context, root *cobra.Command, args []string) error {
 	root.SetArgs(append([]string{}, args...)) // with nil cobra would take the arguments of the process
 	return e.Scope(func() error { return root.ExecuteContext(ctx) })
 }
@@ -160,7 +160,7 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 	err := e.openSession(first, o.readOnly)
 	if err == nil {
 		if len(args) == 1 {
-			err = shell.New(shellHost{e}, e.Printer, e.stdin, e.signals, o.lines,
+			err = shell.New(e, e.Printer, e.stdin, e.signals, o.lines,
 				o.mode).Start(root.Context())
 		} else if slices.Contains(shell.VerbNames(root), args[1]) {
 			err = exit.Usagef("the verb comes first: fddhdb %s %s", args[1], first)

@@ -163,9 +163,9 @@ func noFile(dir string) error {
 	return nil
 }
 
-// lookQuietly opens the database in dir, if possible, and runs f. It prints no
+// Look opens the database in dir, if possible, and runs f. It prints no
 // warnings.
-func (e *env) lookQuietly(dir string, f func(d *db.DB)) {
+func (e *env) Look(dir string, f func(d *db.DB)) {
 	quiet := &env{Printer: term.NewPrinter(io.Discard, io.Discard), session: e.session}
 	_ = quiet.openAnd(dir, &db.Options{ReadOnly: true}, func(d *db.DB) error {
 		f(d)

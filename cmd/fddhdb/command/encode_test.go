@@ -43,7 +43,8 @@ func vectorOf(t *testing.T, f fixture, row, modality string) string {
 	file := map[string]string{"image": f.image, "text": f.text}[modality]
 	s := clitest.Must(source.OpenVectors(modality, file))(t)
 	defer s.Close()
-	rows := clitest.Must(source.ReadRows(s))(t)
+	rows, _, err := s.All()
+	clitest.Check(t, err)
 	i := clitest.Must(strconv.Atoi(row))(t)
 	var numbers []string
 	for _, x := range rows[i] {

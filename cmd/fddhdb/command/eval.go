@@ -178,10 +178,12 @@ func (o *evaluating) readVectors() (q *db.Evaluation, sources source.Together, e
 		defer s.Close()
 		sources = append(sources, s)
 		if err = s.CheckDim(m); err == nil {
-			if s.IsSparse() {
-				q.Sparse[v.Name], err = source.ReadSparseRows(s)
+			var dense [][]float32
+			var sparse []db.Sparse
+			if dense, sparse, err = s.All(); s.IsSparse() {
+				q.Sparse[v.Name] = sparse
 			} else {
-				q.Queries[v.Name], err = source.ReadRows(s)
+				q.Queries[v.Name] = dense
 			}
 		}
 		if err != nil {

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -17,42 +16,36 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A shellHost gives a shell the command line and the database of the session.
-type shellHost struct{ env *env }
+// An env is the shell.Host of the database of its session.
+var _ shell.Host = (*env)(nil)
 
-var _ shell.Host = shellHost{}
-
-func (h shellHost) Root(mode term.Mode) *cobra.Command {
+// Root returns the verbs for a line of the shell.
+func (e *env) Root(mode term.Mode) *cobra.Command {
 	var o shellOptions
-	root := newRoot(h.env, &o)
+	root := newRoot(e, &o)
 	o.mode = mode
 	return root
 }
 
-func (h shellHost) Execute(ctx context.Context, root *cobra.Command, args []string) error {
-	return h.env.execute(ctx, root, args)
-}
+func (e *env) Meant(word string, names []string) string { return meant(word, names) }
+func (e *env) Dir() string                              { return e.session.dir }
+func (e *env) ReadOnly() bool                           { return e.session.readOnly }
+func (e *env) IsDatabase(path string) bool              { return isDatabase(path) }
+func (e *env) Database() (*db.DB, error)                { return e.session.database(e, false) }
 
-func (h shellHost) Meant(word string, names []string) string { return meant(word, names) }
-func (h shellHost) Dir() string                              { return h.env.session.dir }
-func (h shellHost) ReadOnly() bool                           { return h.env.session.readOnly }
-func (h shellHost) IsDatabase(path string) bool              { return isDatabase(path) }
-
-func (h shellHost) Database() (*db.DB, error) { return h.env.session.database(h.env, false) }
-
-func (h shellHost) Collection(name string) (*db.Collection, error) {
-	d, err := h.Database()
+// Collection returns a collection of the database of the session.
+func (e *env) Collection(name string) (*db.Collection, error) {
+	d, err := e.Database()
 	if err != nil {
 		return nil, err
 	}
 	return collection(d, name)
 }
 
-func (h shellHost) Look(dir string, f func(d *db.DB)) { h.env.lookQuietly(dir, f) }
-
-func (h shellHost) PrintSchemas(names []string, json bool) error {
+// PrintSchemas prints lines of the shell that create collections, or JSON.
+func (e *env) PrintSchemas(names []string, json bool) error {
 	for _, name := range names {
-		c, err := h.Collection(name)
+		c, err := e.Collection(name)
 		if err != nil {
 			return err
 		}
@@ -63,15 +56,15 @@ func (h shellHost) PrintSchemas(names []string, json bool) error {
 		if json {
 			form := forms.NewSchema(name, schema)
 			form.Encoders = schema.Encoders
-			if err := h.env.PrintJSON(form); err != nil {
+			if err := e.PrintJSON(form); err != nil {
 				return err
 			}
 			continue
 		}
-		h.env.Printf("%s\n", initLine(name, schema))
+		e.Printf("%s\n", initLine(name, schema))
 		encoders := schema.Encoders
 		for i := range encoders {
-			trusted, err := encoder.Trusts(h.Dir(), encoders[i].Command)
+			trusted, err := encoder.Trusts(e.Dir(), encoders[i].Command)
 			if err != nil {
 				return err
 			}
@@ -79,7 +72,7 @@ func (h shellHost) PrintSchemas(names []string, json bool) error {
 			if !trusted { // who runs the line trusts the encoder
 				comment = "# not trusted here: "
 			}
-			h.env.Printf("%s%s\n", comment, encoderLine(name, &encoders[i]))
+			e.Printf("%s%s\n", comment, encoderLine(name, &encoders[i]))
 		}
 	}
 	return nil

@@ -62,7 +62,7 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 	e := newTestEnv()
 	clitest.Check(t, e.openSession(f.db, false))
 	defer e.closeSession()
-	s := shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	s := shell.New(e, e.Printer, e.stdin, nil, nil, term.ModeTable)
 	away := f.path("away")
 	err := e.whileClosed(f.db, func() error { return os.Rename(f.db, away) })
 	if err == nil {
@@ -87,7 +87,7 @@ func sessionShell(t *testing.T, dir string) *shell.Shell {
 			t.Error(err)
 		}
 	})
-	return shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	return shell.New(e, e.Printer, e.stdin, nil, nil, term.ModeTable)
 }
 
 // TestCompletion: the shell and the scripts of bash, zsh and fish complete in the same
@@ -188,7 +188,7 @@ func TestShellCompletesEveryFlag(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s := shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	s := shell.New(e, e.Printer, e.stdin, nil, nil, term.ModeTable)
 	for _, cmd := range rootCommand(e).Commands() {
 		lines := []string{cmd.Name() + " ", cmd.Name() + " --"}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

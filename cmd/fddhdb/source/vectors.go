@@ -106,35 +106,21 @@ func (s *Vectors) CheckDim(m db.Modality) error {
 // maxQueries bounds the rows in memory: a sparse file can claim any number of empty ones.
 const maxQueries = 1 << 24
 
-func (s *Vectors) checkQueries() error {
+// All reads the rest of the file: one result, the other is nil.
+func (s *Vectors) All() (dense [][]float32, sparse []db.Sparse, err error) {
 	if s.Rows() > maxQueries {
-		return fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file",
+		return nil, nil, fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file",
 			s.file, s.Rows(), maxQueries)
 	}
-	return nil
-}
-
-// ReadRows reads the rest of a dense file.
-func ReadRows(s *Vectors) ([][]float32, error) {
-	if err := s.checkQueries(); err != nil {
-		return nil, err
-	}
-	data, err := files.Rest(s.r)
-	return slices.Collect(slices.Chunk(data, s.Cols())), err
-}
-
-// ReadSparseRows reads the rest of a sparse file.
-func ReadSparseRows(s *Vectors) ([]db.Sparse, error) {
-	if err := s.checkQueries(); err != nil {
-		return nil, err
-	}
-	out := make([]db.Sparse, s.Rows())
-	for i := range out {
+	for range s.Rows() {
 		if err := s.Read(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		_, row := s.Copy()
-		out[i] = *row
+		if x, y := s.Copy(); y != nil {
+			sparse = append(sparse, *y)
+		} else {
+			dense = append(dense, x)
+		}
 	}
-	return out, nil
+	return dense, sparse, nil
 }

@@ -100,15 +100,3 @@ func (w *slowWriter) Write(b []byte) (int, error) {
 	}
 	return w.Buffer.Write(b)
 }
-
-// Bars of bytes show them as such.
-func TestProgressOfBytes(t *testing.T) {
-	var out bytes.Buffer
-	p := NewProgress(&out)
-	p.Bytes("store", 3_000_000, 5_000_000)
-	p.End()
-	if s := out.String(); !strings.Contains(s, "store") || !strings.Contains(s, "MB") {
-		t.Errorf("%q", s)
-	}
-	(*Progress)(nil).Bytes("store", 1, 2)
-}
