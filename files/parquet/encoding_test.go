@@ -191,7 +191,7 @@ func FuzzPage(f *testing.F) {
 				t.Errorf("%d levels of %d too many", there, most)
 			}
 		}
-		// A structure that the walker accepts is decoded, in bounded memory.
+		// A structure is decoded in bounded memory.
 		var header format.PageHeader
 		if n, err := decode(b, &header); err == nil && (n < 1 || n > len(b)) {
 			t.Errorf("%d bytes of %d", n, len(b))

@@ -1,16 +1,12 @@
 package parquet
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 )
-
-// The footer of a file and the headers of its pages are in the compact protocol of Thrift. A list there
-// states its length before its elements, and decoders allocate memory for all of them: five bytes can ask for
-// hundreds of gigabytes. So they are walked through first, without allocating.
 
 var (
 	errThrift = errors.New("the metadata is damaged")
@@ -20,159 +16,93 @@ var (
 // maxThriftDepth bounds the nesting of structures. Those of Parquet nest ten deep.
 const maxThriftDepth = 40
 
-// decode decodes the structure at the start of b into v, and returns its length.
+// decode decodes the structure at the start of b into v, and returns its length. The footer of a file and the
+// headers of its pages are in the compact protocol of Thrift.
 func decode(b []byte, v any) (n int, err error) {
-	w := walker{b: b}
-	if err := w.structure(0); err != nil {
-		return 0, err
-	}
-	// An element of a list of structures takes about 500 bytes in memory. In a file, with all of its
-	// contents, it hardly takes less than eight.
-	if w.structures > 1000+w.at/8 {
-		return 0, fmt.Errorf("%w: %d structures in %d bytes", errThrift, w.structures, w.at)
-	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errThrift, p)
 		}
 	}()
-	var compact thrift.CompactProtocol
-	if err := thrift.NewDecoder(compact.NewReaderFromBytes(b[:w.at])).Decode(v); err != nil {
+	read := new(thrift.CompactProtocol).NewReaderFromBytes(b)
+	r := &guard{BytesReader: read, size: len(b), open: []int32{1}}
+	err = thrift.NewDecoder(r).Decode(v)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, errShort
+	} else if err != nil {
 		return 0, fmt.Errorf("%w: %w", errThrift, err)
 	}
-	return w.at, nil
+	return r.BytesRead(), nil
 }
 
-// walker finds the end of a structure.
-type walker struct {
-	b          []byte
-	at         int
-	structures int // in lists
+// guard refuses what no file has before it takes memory. A list states its length before its elements, and
+// the decoder allocates memory for all of them: five bytes can ask for hundreds of gigabytes. Structures that
+// the decoder skips can nest as deep as there are bytes.
+type guard struct {
+	thrift.BytesReader
+	size       int
+	structures int     // in lists
+	open       []int32 // structures whose end is to come, by their depth
 }
 
-func (w *walker) byte() (byte, error) {
-	if w.at >= len(w.b) {
-		return 0, errShort
+// Discard is a method of the reader that its interface lacks.
+func (g *guard) Discard(n int) (int, error) {
+	return g.BytesReader.(interface{ Discard(int) (int, error) }).Discard(n)
+}
+
+func (g *guard) ReadField() (thrift.Field, error) {
+	f, err := g.BytesReader.ReadField()
+	if err != nil {
+		return f, err
 	}
-	w.at++
-	return w.b[w.at-1], nil
+	switch f.Type {
+	case thrift.STRUCT:
+		return f, g.nest(1)
+	case thrift.STOP:
+		last := len(g.open) - 1
+		if g.open[last]--; g.open[last] == 0 {
+			g.open = g.open[:last]
+		}
+	}
+	return f, nil
 }
 
-func (w *walker) varint() (uint64, error) {
-	x, n := binary.Uvarint(w.b[w.at:])
-	switch {
-	case n == 0:
-		return 0, errShort
-	case n < 0:
-		return 0, errThrift
+// nest begins n structures, one after another.
+func (g *guard) nest(n int32) error {
+	if len(g.open) > maxThriftDepth {
+		return errors.New("it nests too deep")
 	}
-	w.at += n
-	return x, nil
-}
-
-func (w *walker) skip(n uint64) error {
-	if n > uint64(len(w.b)-w.at) {
-		return errShort
-	}
-	w.at += int(n)
+	g.open = append(g.open, n)
 	return nil
 }
 
-// structure walks through fields up to the one that ends them.
-func (w *walker) structure(depth int) error {
-	if depth > maxThriftDepth {
-		return errThrift
-	}
-	for {
-		head, err := w.byte()
-		if err != nil || head == 0 {
-			return err
-		}
-		if head>>4 == 0 {
-			if _, err := w.varint(); err != nil { // the id of the field
-				return err
-			}
-		}
-		if kind := head & 0xf; kind == 1 || kind == 2 {
-			continue // the type of a bool holds its value
-		} else if err := w.value(kind, depth+1); err != nil {
-			return err
-		}
-	}
-}
-
-func (w *walker) value(kind byte, depth int) error {
-	switch kind {
-	case 1, 2, 3: // bools in lists, and bytes
-		return w.skip(1)
-	case 4, 5, 6:
-		_, err := w.varint()
-		return err
-	case 7:
-		return w.skip(8)
-	case 8:
-		n, err := w.varint()
-		if err != nil {
-			return err
-		}
-		return w.skip(n)
-	case 9, 10:
-		return w.list(depth)
-	case 11:
-		return w.pairs(depth)
-	case 12:
-		return w.structure(depth)
-	}
-	return errThrift
-}
-
-func (w *walker) list(depth int) error {
-	head, err := w.byte()
-	if err != nil {
-		return err
-	}
-	n := uint64(head >> 4)
-	if n == 15 {
-		if n, err = w.varint(); err != nil {
-			return err
-		}
+func (g *guard) ReadList() (thrift.List, error) {
+	l, err := g.BytesReader.ReadList()
+	if err != nil || l.Size == 0 {
+		return l, err
 	}
 	// An element takes at least a byte.
-	if depth > maxThriftDepth || n > uint64(len(w.b)-w.at) {
-		return errThrift
+	if int(l.Size) > g.size-g.BytesRead() {
+		return l, fmt.Errorf("a list of %d elements", l.Size)
 	}
-	kind := head & 0xf
-	if kind >= 9 {
-		w.structures += int(n)
-	}
-	for range n {
-		if err := w.value(kind, depth+1); err != nil {
-			return err
+	switch l.Type {
+	case thrift.LIST, thrift.SET, thrift.MAP:
+		return l, fmt.Errorf("a list of %v", l.Type)
+	case thrift.STRUCT:
+		// An element takes about 500 bytes in memory. In a file, with all of its contents, it hardly takes
+		// less than eight.
+		if g.structures += int(l.Size); g.structures > 1000+g.size/8 {
+			return l, fmt.Errorf("%d structures in %d bytes", g.structures, g.size)
 		}
+		return l, g.nest(l.Size)
 	}
-	return nil
+	return l, nil
 }
 
-func (w *walker) pairs(depth int) error {
-	n, err := w.varint()
-	if err != nil || n == 0 {
-		return err
-	}
-	kinds, err := w.byte()
-	if err != nil {
-		return err
-	}
-	if depth > maxThriftDepth || n > uint64(len(w.b)-w.at) {
-		return errThrift
-	}
-	w.structures += int(n)
-	for range n {
-		if err := w.value(kinds>>4, depth+1); err != nil {
-			return err
-		}
-		if err := w.value(kinds&0xf, depth+1); err != nil {
-			return err
-		}
-	}
-	return nil
+func (g *guard) ReadSet() (thrift.Set, error) {
+	l, err := g.ReadList()
+	return thrift.Set(l), err
 }
+
+// ReadMap refuses maps, which Parquet has none of.
+func (g *guard) ReadMap() (thrift.Map, error) { return thrift.Map{}, errors.New("a map") }
