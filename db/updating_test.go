@@ -558,7 +558,8 @@ func TestImportModelUnbuilt(t *testing.T) {
 	built := func(rows uint64) (items int) {
 		t.Helper()
 		for _, key := range keys[:rows] {
-			if it, err := c.Get(ctx, key); err == nil && it.Code != nil { // the active space has the same model
+			// the active space has the same model
+			if it, err := c.Get(ctx, key); err == nil && it.Code != nil {
 				items++
 			}
 		}

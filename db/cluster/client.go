@@ -163,8 +163,9 @@ func (c *Client) within(ctx context.Context) (context.Context, context.CancelFun
 // within three seconds that its server is silent, and tries the others until one answers. After the servers
 // have accepted the connection once, it keeps trying even while they refuse it, as they may while their
 // configuration changes. urls has the URLs of all servers, because a server may not tell of the others.
-// options are added, such as nats.UserCredentials and nats.RootCAs. A user with a name, in options or in a URL,
-// gets answers on subjects that begin with "_INBOX." and that name: so permissions can give each user its own.
+// options are added, such as nats.UserCredentials and nats.RootCAs. A user with a name, in options or in a
+// URL, gets answers on subjects that begin with "_INBOX." and that name: so permissions can give each user
+// its own.
 //
 // Package nats encrypts the connection if the servers ask for it. The servers' configuration decides which
 // users may connect, and whether they need credentials: see permissions.conf.

@@ -191,10 +191,10 @@ func progress(s report.SpaceState) int {
 
 // ImportModel gives every shard a new space with a model written by db.Collection.ExportModel, and encodes
 // the items for it. Searches go on meanwhile, in the space that is active, and so do writes, which wait some
-// tens of milliseconds for codes of other items. With activate the new space becomes active when it is complete
-// on all shards; the first space of a collection does so in any case, shard by shard. ImportModel returns the
-// number of the space. After an error the space is dropped, at the latest by the next ImportModel or Train.
-// While another model is learned or installed, it is db.ErrBusy.
+// tens of milliseconds for codes of other items. With activate the new space becomes active when it is
+// complete on all shards; the first space of a collection does so in any case, shard by shard. ImportModel
+// returns the number of the space. After an error the space is dropped, at the latest by the next ImportModel
+// or Train. While another model is learned or installed, it is db.ErrBusy.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool) (db.Space, error) {
 	if r == nil {
 		return 0, fmt.Errorf("%w: no model file", db.ErrInvalid)

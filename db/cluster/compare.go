@@ -16,7 +16,8 @@ import (
 )
 
 // Replicas of a shard are equal at each message of its log, and apply every message. Compare finds out when
-// they are not, as after a fault of memory, and Rebuild mends it. Skip is for a message that stops all of them.
+// they are not, as after a fault of memory, and Rebuild mends it. Skip is for a message that stops all of
+// them.
 
 // A Comparison is the result of Compare.
 type Comparison struct {
@@ -34,8 +35,8 @@ type Difference struct {
 	Nodes [][]string `json:"nodes"` // each has the nodes that agree, most of them first
 }
 
-// Compare compares the replicas of a shard at one message of its log: schemas, labels, items, and the codes of
-// each space. Each replica reads all that it has. Searches and writes go on.
+// Compare compares the replicas of a shard at one message of its log: schemas, labels, items, and the codes
+// of each space. Each replica reads all that it has. Searches and writes go on.
 func (c *Client) Compare(ctx context.Context, shard int) (*Comparison, error) {
 	ctx, cancel := installing(ctx)
 	defer cancel()
@@ -96,9 +97,9 @@ func (c *Client) Compare(ctx context.Context, shard int) (*Comparison, error) {
 	return out, nil
 }
 
-// Rebuild makes the replica of a shard on a node again, of a backup that it first has another node make, and of
-// the log. The database of before stays beside it, for inspection. It returns when the new replica has caught
-// up. waits, unless nil, hears why it waits.
+// Rebuild makes the replica of a shard on a node again, of a backup that it first has another node make, and
+// of the log. The database of before stays beside it, for inspection. It returns when the new replica has
+// caught up. waits, unless nil, hears why it waits.
 func (c *Client) Rebuild(ctx context.Context, shard int, node string, waits func(why string)) error {
 	ctx, cancel := installing(ctx)
 	defer cancel()
@@ -168,8 +169,8 @@ func (c *Client) Stopped(ctx context.Context, shard int) (*Stop, error) {
 	return stop, nil
 }
 
-// Skip makes the replicas of a shard pass over the message that stops them. What it would have changed is lost.
-// Skip returns when a replica goes on.
+// Skip makes the replicas of a shard pass over the message that stops them. What it would have changed is
+// lost. Skip returns when a replica goes on.
 func (c *Client) Skip(ctx context.Context, s *Stop) error {
 	return c.do(ctx, s.Shard, &wire.Op{Kind: wire.Skip, Of: s.Seq})
 }

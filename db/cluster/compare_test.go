@@ -39,7 +39,8 @@ func TestCompareAndRebuild(t *testing.T) {
 		return nil
 	}, func() {
 		for range 10 {
-			if found := compare(); len(found.Differences) > 0 || len(found.Nodes) != 3 || len(found.Left) > 0 {
+			if found := compare(); len(found.Differences) > 0 || len(found.Nodes) != 3 ||
+				len(found.Left) > 0 {
 				t.Fatalf("%+v", found)
 			}
 		}
@@ -74,7 +75,8 @@ func TestCompareAndRebuild(t *testing.T) {
 	found := compare()
 	var parts []string
 	for _, d := range found.Differences {
-		if parts = append(parts, d.Part); len(d.Nodes) != 2 || len(d.Nodes[0]) != 2 || !slices.Equal(d.Nodes[1], []string{"n1"}) {
+		if parts = append(parts, d.Part); len(d.Nodes) != 2 || len(d.Nodes[0]) != 2 ||
+			!slices.Equal(d.Nodes[1], []string{"n1"}) {
 			t.Errorf("%+v", d)
 		}
 	}

@@ -27,8 +27,8 @@ func (s *site) finish(history *checker.History, faults []checker.Fault, sessions
 	defer cancel()
 	settled := s.settle(ctx)
 	if settled {
-		last := &session{t: t, number: len(sessions), steady: true, client: s.connect("end"), history: history,
-			late: sessions[0].late, held: map[string]*db.Item{}}
+		last := &session{t: t, number: len(sessions), steady: true, client: s.connect("end"),
+			history: history, late: sessions[0].late, held: map[string]*db.Item{}}
 		last.codes = last.client.Collection("codes")
 		last.search(ctx, rand.New(rand.NewPCG(1, 1)), checker.Final)
 		s.compare(ctx, last.client)

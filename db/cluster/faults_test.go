@@ -69,8 +69,8 @@ func runFaults(t *testing.T, seed uint64, total time.Duration) {
 	var sessions []*session
 	slow := 1 + int(total/time.Minute)
 	for i, name := range append([]string{"p0"}, clientNames...) {
-		one := &session{t: t, number: i, steady: i == 0, slow: slow, client: s.connect(name), history: history,
-			late: late, held: map[string]*db.Item{}}
+		one := &session{t: t, number: i, steady: i == 0, slow: slow, client: s.connect(name),
+			history: history, late: late, held: map[string]*db.Item{}}
 		one.codes = faultCodes(t, one.client)
 		sessions = append(sessions, one)
 	}

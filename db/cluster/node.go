@@ -169,7 +169,8 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 				Dir:     filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)),
 				Options: db.ShareCaches(n.opts.DB, len(shards)),
 				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn,
-				Log: n.opts.Log, Vault: vault.At(n.opts.Backups), Base: func() plan.Placement { return p.Placement(shard) },
+				Log: n.opts.Log, Vault: vault.At(n.opts.Backups),
+				Base: func() plan.Placement { return p.Placement(shard) },
 			})
 		}
 	}

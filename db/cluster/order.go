@@ -191,8 +191,8 @@ func (c *Client) answer(ctx context.Context, node string, b []byte) (*wire.Answe
 // callMost bounds the time in which call repeats a request.
 const callMost = 15 * time.Second
 
-// call makes a request of little work to a node, and repeats it if no answer comes. It returns no answer with a
-// fault.
+// call makes a request of little work to a node, and repeats it if no answer comes. It returns no answer with
+// a fault.
 func (c *Client) call(ctx context.Context, subject string, request func() ([]byte, error)) (a *wire.Answer,
 	err error) {
 	b, err := request()
@@ -217,8 +217,8 @@ func (c *Client) call(ctx context.Context, subject string, request func() ([]byt
 // orderShard sends an order for a shard to its nodes, one after the other, until one has carried it out, or
 // has an error that every node would have (wire.Final). It asks nodes in last after the others. It returns
 // that node.
-func (c *Client) orderShard(ctx context.Context, o wire.Order, last map[string]bool) (a *wire.Answer, node string,
-	err error) {
+func (c *Client) orderShard(ctx context.Context, o wire.Order,
+	last map[string]bool) (a *wire.Answer, node string, err error) {
 	nodes := slices.Clone(c.plan.Nodes(o.Shard))
 	slices.SortStableFunc(nodes, func(a, b string) int {
 		switch {

@@ -36,9 +36,9 @@ type Training struct {
 // training or update of a collection runs at a time; another one is db.ErrBusy.
 //
 // Nodes send sums over the items of their shards, and samples: items stay on the shards. Sums add up, so the
-// model equals that of one database with all items, in the order of nodes and shards, up to rounding (a relative
-// error of some 1e-12). Each shard is read at one moment after the call, on one of its nodes. If that node is lost, the
-// training begins once more with the others. Searches and writes go on.
+// model equals that of one database with all items, in the order of nodes and shards, up to rounding (a
+// relative error of some 1e-12). Each shard is read at one moment after the call, on one of its nodes. If
+// that node is lost, the training begins once more with the others. Searches and writes go on.
 //
 // The calling process needs the memory of fit.TrainOver, a node the memory of sum.Pass.Sum. Possible methods
 // are labels and the label-free ones.
@@ -107,8 +107,8 @@ func (c *Collection) lease(ctx context.Context, kind string) (*lease, error) {
 // mostTries bounds how often a training begins.
 const mostTries = 5
 
-// over calls f with a training that has a session on a node of each shard. If a node is lost, over calls f once
-// more, with other nodes where a shard has others.
+// over calls f with a training that has a session on a node of each shard. If a node is lost, over calls f
+// once more, with other nodes where a shard has others.
 func (c *Collection) over(ctx context.Context, progress event.Progress,
 	f func(ctx context.Context, t *training) error) error {
 	lost := map[string]bool{}
@@ -428,8 +428,8 @@ type Update struct {
 // rounding. The method differs: shards send sums over all of their items, not only the new ones. That takes
 // one pass over the items, and needs no record of earlier learning.
 //
-// As with Train, one training or update of a collection runs at a time; another one is db.ErrBusy. If an earlier update has reached only some
-// shards, this one brings all shards to the same revision.
+// As with Train, one training or update of a collection runs at a time; another one is db.ErrBusy. If an
+// earlier update has reached only some shards, this one brings all shards to the same revision.
 //
 // A space learned without labels, or by another method than labels, is db.ErrInvalid: train again. A
 // collection without a space is db.ErrNoModel.

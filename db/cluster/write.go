@@ -118,7 +118,8 @@ func kindOf(op *wire.Op) journal.Kind {
 	return journal.Control
 }
 
-// chunks appends all chunks of an operation but the last, which completes it. After an error it is not applied.
+// chunks appends all chunks of an operation but the last, which completes it. After an error it is not
+// applied.
 func (c *Client) chunks(ctx context.Context, shard int, op *wire.Op, chunks [][]byte) error {
 	select {
 	case c.large <- struct{}{}:

@@ -300,7 +300,7 @@ type builder struct {
 
 	// rows from here on have been put since it began, with codes in the space; 0: not begun
 	until      uint64
-	next       uint64    // the first row behind the last block
+	next       uint64        // the first row behind the last block
 	building   *building     // the turn, and the figures that waiting builders see
 	committing time.Duration // the total time of its commits so far
 }

@@ -43,8 +43,8 @@ type TrainOptions struct {
 // installed, else 0, for the event.
 func (c Collection) Train(ctx context.Context,
 	opt TrainOptions) (space uint32, t *report.Training, err error) {
-	return c.newSpace(ctx, opt.Progress, false, func(ctx context.Context, v *state.View, cv *state.CollectionView) (
-		*NewSpace, *report.Training, error) {
+	return c.newSpace(ctx, opt.Progress, false, func(ctx context.Context, v *state.View,
+		cv *state.CollectionView) (*NewSpace, *report.Training, error) {
 		l, err := TrainOn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, nil, err

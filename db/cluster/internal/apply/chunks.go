@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// chunks are the chunks of operations that are not complete yet. Their bytes are in the database, as marks. So
-// an operation follows from the log alone, and a backup has what is needed to complete it.
+// chunks are the chunks of operations that are not complete yet. Their bytes are in the database, as marks.
+// So an operation follows from the log alone, and a backup has what is needed to complete it.
 type chunks struct {
 	of     map[wire.ID]*incomplete
 	unused []string // marks that no operation needs any more
@@ -99,8 +99,8 @@ func (c *chunks) read(mark string) error {
 	return nil
 }
 
-// complete returns the operation that a chunk completes. If others are missing, it adds the chunk to the batch
-// and returns nil. Whatever is wrong with the chunks is db.ErrInvalid: every replica refuses it.
+// complete returns the operation that a chunk completes. If others are missing, it adds the chunk to the
+// batch and returns nil. Whatever is wrong with the chunks is db.ErrInvalid: every replica refuses it.
 func (s *State) complete(b *db.Batch, p *pending) (*wire.Op, error) {
 	o := p.op
 	of := s.chunks.of[o.ID]

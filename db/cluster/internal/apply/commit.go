@@ -137,7 +137,8 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, op *wire.Op) error {
 		return nil
 	case wire.Compare:
 		return s.compare(ctx, op.ID)
-	case wire.ImportModel, wire.BuildSpace, wire.ReviseSpace, wire.ActivateSpace, wire.DropSpace, wire.TakeOver:
+	case wire.ImportModel, wire.BuildSpace, wire.ReviseSpace, wire.ActivateSpace, wire.DropSpace,
+		wire.TakeOver:
 		return s.space(ctx, op)
 	}
 	return fmt.Errorf("operation of kind %d: %w", op.Kind, wire.ErrVersion)

@@ -141,8 +141,8 @@ func (i *interrupted) Err() error {
 
 func (i *interrupted) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// The codes of a space come some rows at a time, with writes between. What comes of them follows from the log:
-// also the order of hits at one distance, whatever interrupts a replica.
+// The codes of a space come some rows at a time, with writes between. What comes of them follows from the
+// log: also the order of hits at one distance, whatever interrupts a replica.
 func TestSpacesAreBuiltBesideWrites(t *testing.T) {
 	r := seed.Rand(t, 7, 7)
 	items := dbkit.Pairs(900, synth.Config{Seed: 8})

@@ -15,8 +15,8 @@ import (
 )
 
 // space applies an operation on a space. The codes of a new space come by BuildSpace, some rows at a time. So
-// writes wait for some rows at most, and the numbers of codes, which order hits of equal distance, follow from
-// the log: they are the same on all replicas.
+// writes wait for some rows at most, and the numbers of codes, which order hits of equal distance, follow
+// from the log: they are the same on all replicas.
 func (s *State) space(ctx context.Context, op *wire.Op) error {
 	c, err := s.DB.Collection(op.Collection)
 	if err != nil {
@@ -38,8 +38,8 @@ func (s *State) space(ctx context.Context, op *wire.Op) error {
 		return err
 	}
 	is, has := states[op.Space]
-	// Some take several commits. If the process ended between them, s.again says so, and a repetition completes
-	// them: a number belongs to one model.
+	// Some take several commits. If the process ended between them, s.again says so, and a repetition
+	// completes them: a number belongs to one model.
 	switch op.Kind {
 	case wire.BuildSpace:
 		switch {

@@ -15,10 +15,10 @@ import (
 // A Violation is what no order of writes explains, with the evidence.
 type Violation string
 
-// Check looks for violations in a history, of which nothing is known but what clients saw. shardOf returns the
-// shard of a key. For each shard porcupine searches for an order of all writes that explains every answer; it
-// gives up after a time. visual, unless "", is the path of a page for each shard without such an order, without
-// the number of the shard and ".html".
+// Check looks for violations in a history, of which nothing is known but what clients saw. shardOf returns
+// the shard of a key. For each shard porcupine searches for an order of all writes that explains every
+// answer; it gives up after a time. visual, unless "", is the path of a page for each shard without such an
+// order, without the number of the shard and ".html".
 func Check(ops []Op, shards int, shardOf func(key string) int, within time.Duration,
 	visual string) (found []Violation) {
 	failed := map[string]*Op{}         // by value
@@ -45,8 +45,8 @@ func Check(ops []Op, shards int, shardOf func(key string) int, within time.Durat
 	doubtful := map[string]bool{} // keys with a write of which nobody knows whether it has happened
 	histories := make([][]porcupine.Operation, shards)
 	add := func(shard int, o *Op, in any, end time.Duration) {
-		histories[shard] = append(histories[shard], porcupine.Operation{ClientId: o.Session, Input: in, Output: o,
-			Call: int64(o.Begin), Return: int64(end)})
+		histories[shard] = append(histories[shard], porcupine.Operation{ClientId: o.Session, Input: in,
+			Output: o, Call: int64(o.Begin), Return: int64(end)})
 	}
 	for i := range ops {
 		o := &ops[i]
@@ -178,13 +178,15 @@ const maxSessions = 16
 
 var seed = maphash.MakeSeed()
 
-// modelOf returns a shard: the order of its writes, and what sessions may see of it. Conditions on doubtful keys
-// may fail.
+// modelOf returns a shard: the order of its writes, and what sessions may see of it. Conditions on doubtful
+// keys may fail.
 func modelOf(doubtful map[string]bool) porcupine.Model {
 	return porcupine.Model{
-		Init:  func() any { return state{version: &version{}} },
-		Equal: func(a, b any) bool { return a.(state).hash == b.(state).hash && a.(state).seen == b.(state).seen },
-		Hash:  func(s any) uint64 { return s.(state).hash ^ maphash.Comparable(seed, s.(state).seen) },
+		Init: func() any { return state{version: &version{}} },
+		Equal: func(a, b any) bool {
+			return a.(state).hash == b.(state).hash && a.(state).seen == b.(state).seen
+		},
+		Hash: func(s any) uint64 { return s.(state).hash ^ maphash.Comparable(seed, s.(state).seen) },
 		Step: func(before, in, out any) (bool, any) {
 			s, o := before.(state), out.(*Op)
 			switch in := in.(type) {

@@ -85,7 +85,8 @@ func good(r *rand.Rand, n int) (ops []Op) {
 
 func TestGoodHistories(t *testing.T) {
 	for seed := range uint64(60) {
-		if found := Check(good(rand.New(rand.NewPCG(seed, 1)), 300), shards, shardOf, time.Minute, ""); len(found) > 0 {
+		ops := good(rand.New(rand.NewPCG(seed, 1)), 300)
+		if found := Check(ops, shards, shardOf, time.Minute, ""); len(found) > 0 {
 			t.Errorf("seed %d: %v", seed, found)
 		}
 	}
@@ -157,7 +158,8 @@ func TestViolations(t *testing.T) {
 		{"a condition that does not hold, and ok", false, []Op{put(1, "a1", "v1"), putIf("a1", "v2", "v0", OK)}},
 		{"a condition that holds, and refused", false, []Op{put(1, "a1", "v1"), putIf("a1", "v2", "v1", Refused)}},
 		{"two that take one key", false, []Op{putIf("a1", "v1", "", OK), putIf("a1", "v2", "", OK)}},
-		{"the other way round", false, []Op{put(1, "a1", "v1"), put(2, "a1", "v2"), final(map[string]string{"a1": "v1"})}},
+		{"the other way round", false, []Op{put(1, "a1", "v1"), put(2, "a1", "v2"),
+			final(map[string]string{"a1": "v1"})}},
 		{"at a time, in any order", true, []Op{between(put(1, "a1", "v1"), 1, 4), between(put(2, "a1", "v2"), 2, 3),
 			between(final(map[string]string{"a1": "v1"}), 5, 6)}},
 		{"applied again later", false, []Op{put(1, "a1", "v1"), put(1, "a1", "v2"), get(2, "a1", "v2"),
@@ -174,7 +176,8 @@ func TestViolations(t *testing.T) {
 		{"a value before it is written", false, []Op{get(2, "a1", "v1"), put(1, "a1", "v1")}},
 		{"a value that was refused", false, []Op{put(1, "a1", "v1"), putIf("a1", "v2", "v0", Refused),
 			get(2, "a1", "v2")}},
-		{"half of a batch", false, []Op{put(1, "a1", "v1"), del, search(2, map[string]string{"a1": "v1", "a-tag": "v2"})}},
+		{"half of a batch", false, []Op{put(1, "a1", "v1"), del,
+			search(2, map[string]string{"a1": "v1", "a-tag": "v2"})}},
 		{"a whole batch", true, []Op{put(1, "a1", "v1"), del, search(2, map[string]string{"a-tag": "v2"})}},
 		{"a search without its own write", false, []Op{put(1, "a1", "v1"), search(1, nil)}},
 		{"values that were never there at a time", false, []Op{put(1, "a1", "v1"), put(1, "a2", "v2"),

@@ -78,7 +78,10 @@ func (j *Journal) Told() uint64 { return j.told.Load() }
 // New returns the log of a shard. Create must have made it.
 func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
 	subjects := [...]string{cluster.Log(shard), cluster.Control(shard), cluster.Skips(shard)}
-	return &Journal{subjects: subjects, js: js, nc: js.Conn(), stream: cluster.Stream(shard), all: cluster.All(shard), tick: cluster.Ticks("*", shard), ticks: cluster.Ticks("{{wildcard(1)}}", shard), name: fmt.Sprintf("log of shard %d", shard), wake: make(chan struct{}, 1)}
+	return &Journal{subjects: subjects, js: js, nc: js.Conn(), stream: cluster.Stream(shard),
+		all: cluster.All(shard), tick: cluster.Ticks("*", shard),
+		ticks: cluster.Ticks("{{wildcard(1)}}", shard), name: fmt.Sprintf("log of shard %d", shard),
+		wake: make(chan struct{}, 1)}
 }
 
 // Create makes the log. An existing empty log is left from an interrupted creation: Create makes it again. An
@@ -404,7 +407,8 @@ func (j *Journal) Skips(ctx context.Context) (some []Read, err error) {
 }
 
 // read returns some of the messages from a sequence on that a server has.
-func (j *Journal) read(ctx context.Context, from uint64, of ...jetstreamext.GetBatchOpt) (some []Read, err error) {
+func (j *Journal) read(ctx context.Context, from uint64, of ...jetstreamext.GetBatchOpt) (some []Read,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, readFor)
 	defer cancel()
 	of = append(of, jetstreamext.GetBatchSeq(from), jetstreamext.GetBatchMaxBytes(readBytes))
@@ -416,8 +420,8 @@ func (j *Journal) read(ctx context.Context, from uint64, of ...jetstreamext.GetB
 		if err != nil {
 			return some, err
 		}
-		some = append(some, Read{Message: apply.Message{Seq: m.Sequence, Data: m.Data, Control: m.Subject != j.subjects[Writes]},
-			Reply: m.Header.Get(ReplyHeader)})
+		some = append(some, Read{Message: apply.Message{Seq: m.Sequence, Data: m.Data,
+			Control: m.Subject != j.subjects[Writes]}, Reply: m.Header.Get(ReplyHeader)})
 	}
 	return some, nil
 }

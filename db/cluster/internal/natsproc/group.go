@@ -95,7 +95,8 @@ func (g *Group) Kill(i int) error {
 	return nil
 }
 
-// End ends server i in good order, by SIGTERM, and returns when the process is gone. A paused server is killed.
+// End ends server i in good order, by SIGTERM, and returns when the process is gone. A paused server is
+// killed.
 func (g *Group) End(i int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

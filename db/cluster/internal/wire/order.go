@@ -2,8 +2,8 @@ package wire
 
 import "github.com/fddhdb/fddhdb/db"
 
-// An Order asks a node for an action of some length. Its action determines the fields in use. The node answers
-// with an Answer.
+// An Order asks a node for an action of some length. Its action determines the fields in use. The node
+// answers with an Answer.
 type Order struct {
 	_     struct{} `cbor:",toarray"`
 	Do    Action

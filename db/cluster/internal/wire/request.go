@@ -318,7 +318,8 @@ type Op struct {
 	Changes    []Change   // of Write
 	Collection string     // of all kinds but Write and Chunk
 	Schema     *db.Schema // of CreateCollection
-	// of ImportModel, BuildSpace, ReviseSpace, ActivateSpace and DropSpace: a number means one model on all shards
+	// of ImportModel, BuildSpace, ReviseSpace, ActivateSpace and DropSpace: a number means one model on all
+	// shards
 	Space    db.Space
 	Revision uint32 // of ReviseSpace: a number means the same projections on all shards
 	Rows     uint64 // of BuildSpace: only items of rows below it get codes

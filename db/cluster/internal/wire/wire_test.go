@@ -217,7 +217,8 @@ func TestWhatCannotBeRead(t *testing.T) {
 		{Kind: wire.Write, Changes: []wire.Change{{Kind: wire.Put}}},
 		{Kind: wire.Write, Changes: []wire.Change{{Item: &wire.Item{}}}},
 		{Kind: wire.ImportModel, Space: 1}, {Kind: wire.ReviseSpace, File: []byte{1}},
-		{Kind: wire.Chunk}, {Kind: wire.Chunk, Chunks: 2}, {Kind: wire.Chunk, Chunks: 2, Chunk: 2, Data: []byte{1}},
+		{Kind: wire.Chunk}, {Kind: wire.Chunk, Chunks: 2},
+		{Kind: wire.Chunk, Chunks: 2, Chunk: 2, Data: []byte{1}},
 		{Kind: wire.Chunk, Chunks: 1 << 40, Data: []byte{1}}} {
 		b, err := o.Encode()
 		if err != nil {
