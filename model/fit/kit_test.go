@@ -227,9 +227,6 @@ func dimsOf(vectors ...[][]float32) (dims []int) {
 	return dims
 }
 
-// both gives two modalities a setting.
-func both[V any](v V) map[string]V { return map[string]V{"image": v, "text": v} }
-
 // stored returns the bytes of a model, and of its statistics if there are any.
 func stored(t testing.TB, r *Result) []byte {
 	t.Helper()

@@ -11,14 +11,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-type verified struct {
-	OK       bool             `json:"ok"`
-	Findings []report.Finding `json:"findings"`
-	Items    int              `json:"items"`
-	Records  int              `json:"records"`
-	Checked  int              `json:"codes_checked"`
-}
-
 // A second compaction does not seem to grow by files that are about to be deleted.
 func TestCompactAgain(t *testing.T) {
 	f := newFixture(t, 1000, false)

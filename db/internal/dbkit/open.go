@@ -101,9 +101,6 @@ func MustStats(t testing.TB, d *db.DB) *db.Stats {
 	return s
 }
 
-// Second returns the error of a call that returns something else, too.
-func Second[T any](_ T, err error) error { return err }
-
 // MustTrain trains, and makes the new space the active one.
 func MustTrain(t testing.TB, c *db.Collection, opt db.TrainOptions) *report.Training {
 	t.Helper()
