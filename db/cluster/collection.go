@@ -222,13 +222,7 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool
 func (c *Collection) createSpace(l *lease, file []byte, activate bool) (db.Space, error) {
 	ctx, cancel := installing(l.ctx)
 	defer cancel()
-	all, err := c.Spaces(ctx)
-	for _, s := range all { // what a killed trainer has left
-		if err == nil && s.State == report.SpaceBuilding {
-			err = c.drop(ctx, l, s.Space)
-		}
-	}
-	if err != nil {
+	if err := c.settle(ctx, l); err != nil {
 		return 0, err
 	}
 	space, err := c.number(ctx)
@@ -237,10 +231,7 @@ func (c *Collection) createSpace(l *lease, file []byte, activate bool) (db.Space
 	}
 	err = c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Fence: l.number})
 	if err == nil {
-		err = each(ctx, c.client.Shards(), func(ctx context.Context, shard int) error {
-			return c.build(ctx, shard, wire.Op{Kind: wire.BuildSpace, Collection: c.name, Space: space,
-				Fence: l.number})
-		})
+		err = c.buildAll(ctx, l, space)
 	}
 	if err == nil && activate {
 		err = c.client.onAll(ctx, func() *wire.Op {
@@ -250,10 +241,52 @@ func (c *Collection) createSpace(l *lease, file []byte, activate bool) (db.Space
 	if err != nil {
 		rest, cancel := c.client.within(context.WithoutCancel(ctx))
 		defer cancel()
-		_ = c.drop(rest, l, space) // otherwise the next one does it
+		_ = c.settle(rest, l) // otherwise the next one does it
 		return 0, err
 	}
 	return space, nil
+}
+
+// settle ends what a killed trainer has left: a space that not all shards have, or that some have not built.
+// It is dropped, unless a shard uses it already, as the first space of a collection.
+func (c *Collection) settle(ctx context.Context, l *lease) error {
+	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	if err != nil {
+		return err
+	}
+	complete, active := map[db.Space]int{}, map[db.Space]bool{}
+	for _, a := range answers {
+		if a.About == nil {
+			return wire.ErrAnswer
+		}
+		for _, s := range a.About.Spaces {
+			if complete[s.Space] += 0; s.State != report.SpaceBuilding {
+				complete[s.Space]++
+			}
+			active[s.Space] = active[s.Space] || s.State == report.SpaceActive
+		}
+	}
+	for space, n := range complete {
+		switch {
+		case n == len(answers):
+		case active[space]:
+			err = c.buildAll(ctx, l, space)
+		default:
+			err = c.drop(ctx, l, space)
+		}
+		if err != nil {
+			return fmt.Errorf("space %d, which another training has left: %w", space, err)
+		}
+	}
+	return nil
+}
+
+// buildAll has all shards complete a space.
+func (c *Collection) buildAll(ctx context.Context, l *lease, space db.Space) error {
+	return each(ctx, c.client.Shards(), func(ctx context.Context, shard int) error {
+		return c.build(ctx, shard, wire.Op{Kind: wire.BuildSpace, Collection: c.name, Space: space,
+			Fence: l.number})
+	})
 }
 
 // drop drops a space on the shards that have it.
@@ -271,7 +304,7 @@ func (c *Collection) drop(ctx context.Context, l *lease, space db.Space) error {
 // Writes to a shard wait while it makes the codes of one operation: about buildFor.
 const (
 	buildFor  = 20 * time.Millisecond
-	leastRows = 64
+	leastRows = 256
 )
 
 // build has a shard make the codes of a space, some rows at a time, until it is complete.
@@ -286,6 +319,9 @@ func (c *Collection) build(ctx context.Context, shard int, op wire.Op) error {
 		a, err := c.client.ask(ctx, shard, wire.Request{Verb: wire.Describe, Collection: c.name})
 		if err != nil {
 			return err
+		}
+		if a.About == nil {
+			return wire.ErrAnswer
 		}
 		i := slices.IndexFunc(a.About.Spaces, func(s wire.Space) bool { return s.Space == op.Space })
 		if i < 0 {

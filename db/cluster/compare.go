@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
@@ -35,9 +35,15 @@ type Difference struct {
 	Nodes [][]string `json:"nodes"` // each has the nodes that agree, most of them first
 }
 
+// standsFor is how long a replica may take to apply the message at which replicas are compared.
+const standsFor = 30 * time.Second
+
 // Compare compares the replicas of a shard at one message of its log: schemas, labels, items, and the codes
 // of each space. Each replica reads all that it has. Searches and writes go on.
 func (c *Client) Compare(ctx context.Context, shard int) (*Comparison, error) {
+	if err := c.check(shard); err != nil {
+		return nil, err
+	}
 	ctx, cancel := installing(ctx)
 	defer cancel()
 	op := wire.Op{Kind: wire.Compare}
@@ -50,15 +56,18 @@ func (c *Client) Compare(ctx context.Context, shard int) (*Comparison, error) {
 	var all sync.WaitGroup
 	for i, node := range nodes {
 		all.Go(func() {
-			for {
+			for begin := time.Now(); ; {
 				q := wire.Request{Verb: wire.Digest, Shard: shard, ID: op.ID, From: at, Wait: 2000}
 				a, err := c.call(ctx, c.cluster.Read(node), q.Encode)
 				if err == nil {
 					digests[i] = a.Digests
 				}
-				if errs[i] = err; !errors.Is(err, wire.ErrBehind) || ctx.Err() != nil {
+				reads := a != nil && a.Applied >= at // it takes the digests
+				if errs[i] = err; err == nil || wire.Final(err) || ctx.Err() != nil ||
+					!reads && time.Since(begin) > standsFor {
 					return
 				}
+				time.Sleep(100 * time.Millisecond)
 			}
 		})
 	}
@@ -97,12 +106,23 @@ func (c *Client) Compare(ctx context.Context, shard int) (*Comparison, error) {
 	return out, nil
 }
 
+// check refuses a number of no shard.
+func (c *Client) check(shard int) error {
+	if shard < 0 || shard >= c.Shards() {
+		return fmt.Errorf("%w: shard %d: there are shards 0 to %d", db.ErrInvalid, shard, c.Shards()-1)
+	}
+	return nil
+}
+
 // Rebuild makes the replica of a shard on a node again, of a backup that it first has another node make, and
 // of the log. The database of before stays beside it, for inspection. It returns when the new replica has
 // caught up. waits, unless nil, hears why it waits.
 func (c *Client) Rebuild(ctx context.Context, shard int, node string, waits func(why string)) error {
 	ctx, cancel := installing(ctx)
 	defer cancel()
+	if err := c.check(shard); err != nil {
+		return err
+	}
 	nodes := slices.DeleteFunc(slices.Clone(c.plan.Nodes(shard)), func(n string) bool { return n == node })
 	if len(nodes) == len(c.plan.Nodes(shard)) {
 		return fmt.Errorf("%w: shard %d on node %s", db.ErrNotFound, shard, node)
@@ -124,9 +144,12 @@ type Stop struct {
 	Problem string `json:"problem"` // of the replicas
 }
 
-// Stopped returns the message that stops a shard. It is db.ErrNotFound unless all replicas answer, have a
-// problem, and have applied the same messages.
+// Stopped returns the message that stops a shard. It is db.ErrNotFound unless all replicas cannot apply the
+// same message.
 func (c *Client) Stopped(ctx context.Context, shard int) (*Stop, error) {
+	if err := c.check(shard); err != nil {
+		return nil, err
+	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	var stop *Stop
@@ -139,14 +162,11 @@ func (c *Client) Stopped(ctx context.Context, shard int) (*Stop, error) {
 		switch {
 		case i < 0:
 			return nil, fmt.Errorf("%w: shard %d on node %s", db.ErrNotFound, shard, node)
-		case s.Shards[i].Problem == "":
-			return nil, fmt.Errorf("%w: a message that stops shard %d: node %s has no problem", db.ErrNotFound,
-				shard, node)
+		case s.Shards[i].Stopped == 0 || stop != nil && stop.Seq != s.Shards[i].Stopped:
+			return nil, fmt.Errorf("%w: a message that stops all replicas of shard %d: node %s goes on, or stands at another one",
+				db.ErrNotFound, shard, node)
 		case stop == nil:
-			stop = &Stop{Shard: shard, Seq: s.Shards[i].Applied + 1, Problem: s.Shards[i].Problem}
-		case stop.Seq != s.Shards[i].Applied+1:
-			return nil, fmt.Errorf("%w: a message that stops all replicas of shard %d: one has applied %d, and another one %d",
-				db.ErrNotFound, shard, stop.Seq-1, s.Shards[i].Applied)
+			stop = &Stop{Shard: shard, Seq: s.Shards[i].Stopped, Problem: s.Shards[i].Problem}
 		}
 	}
 	if stop == nil {
@@ -170,7 +190,12 @@ func (c *Client) Stopped(ctx context.Context, shard int) (*Stop, error) {
 }
 
 // Skip makes the replicas of a shard pass over the message that stops them. What it would have changed is
-// lost. Skip returns when a replica goes on.
+// lost. Skip returns when a replica goes on. It is db.ErrConflict if another message stops them now.
 func (c *Client) Skip(ctx context.Context, s *Stop) error {
+	if now, err := c.Stopped(ctx, s.Shard); err != nil {
+		return err
+	} else if now.Seq != s.Seq {
+		return fmt.Errorf("%w: message %d stops shard %d, not %d", db.ErrConflict, now.Seq, s.Shard, s.Seq)
+	}
 	return c.do(ctx, s.Shard, &wire.Op{Kind: wire.Skip, Of: s.Seq})
 }

@@ -86,9 +86,21 @@ func TestCompareAndRebuild(t *testing.T) {
 	if err := c.Rebuild(t.Context(), 1, "n7", nil); !errors.Is(err, db.ErrNotFound) {
 		t.Error(err)
 	}
-	if err := c.Rebuild(t.Context(), 1, "n1", nil); err != nil {
-		t.Fatal(err)
-	}
+	beside(t, func(context.Context) error {
+		n := 400 + int(next.Add(1))
+		putSome(t, c, n, n+100)
+		return nil
+	}, func() {
+		for i := range 3 {
+			if err := c.Rebuild(t.Context(), 1, "n1", nil); err != nil {
+				t.Fatal(err)
+			}
+			left, err := filepath.Glob(filepath.Join(h.dir, "n1", "shard-0001.left-*"))
+			if err != nil || len(left) != i+1 {
+				t.Fatalf("rebuilt %d times, moved aside %q, %v", i+1, left, err)
+			}
+		}
+	})
 	if found := compare(); len(found.Differences) > 0 || len(found.Nodes) != 3 {
 		t.Errorf("%+v", found)
 	}

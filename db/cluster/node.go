@@ -335,6 +335,8 @@ type ReplicaStatus struct {
 	Operations uint64 `json:"operations"`        // applied since the start
 	// messages of the log, since the start, that were no operations, and changed nothing
 	Unread uint64 `json:"unread,omitempty"`
+	// the message that cannot be applied, as Problem says; 0: none
+	Stopped uint64 `json:"stopped,omitempty"`
 }
 
 // Status returns the state of the node.

@@ -21,7 +21,13 @@ import (
 func (n *Node) admin(m micro.Request) {
 	o, err := wire.DecodeOrder(m.Data())
 	if err == nil && o.Do == wire.Uploaded {
-		o, err = wire.DecodeOrder(n.parts.take(o.ID))
+		b := n.parts.take(o.ID)
+		if b == nil {
+			n.respond(m, &wire.Answer{Fault: wire.FaultOf(
+				fmt.Errorf("%w: the order is not there any more", wire.ErrAnswer))})
+			return
+		}
+		o, err = wire.DecodeOrder(b)
 	}
 	if err != nil {
 		n.respond(m, &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %w", db.ErrInvalid, err))})
@@ -96,7 +102,7 @@ func (n *Node) carryOut(o *wire.Order) (a *wire.Answer, err error) {
 	case wire.End:
 		r.EndSession(o.Session)
 	case wire.Rebuild:
-		return a, r.Rebuild()
+		r.Rebuild()
 	default:
 		return nil, fmt.Errorf("%w: order %d: the node is of another version", db.ErrInvalid, o.Do)
 	}

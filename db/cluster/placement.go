@@ -38,8 +38,8 @@ func (c *Client) Placement() []Placement {
 // serves only when it has caught up; then the old node leaves. Requests are answered all the time. If the
 // context ends early, both nodes have the shard: call Move again. waits, unless nil, hears why Move waits.
 func (c *Client) Move(ctx context.Context, shard int, from, to string, waits func(why string)) error {
-	if shard < 0 || shard >= c.Shards() {
-		return fmt.Errorf("%w: shard %d: there are shards 0 to %d", db.ErrInvalid, shard, c.Shards()-1)
+	if err := c.check(shard); err != nil {
+		return err
 	}
 	if from == to {
 		return fmt.Errorf("%w: from node %s to itself", db.ErrInvalid, from)

@@ -48,6 +48,9 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 		return nil, err
 	}
 	defer l.end(c.client)
+	if err := c.settle(l.ctx, l); err != nil {
+		return nil, err
+	}
 	var out *Training
 	var file []byte
 	err = c.over(l.ctx, nil, func(ctx context.Context, t *training) (err error) {

@@ -87,6 +87,56 @@ func TestTrain(t *testing.T) {
 	h.inStep(2, 600)
 }
 
+// A trainer that is gone while shards make codes leaves nothing: the next one completes the space that a
+// shard uses already, and drops any other.
+func TestKilledTrainings(t *testing.T) {
+	h := build(t, 1, 1, 2, 1)
+	c := h.connect()
+	pairs, err := c.CreateCollection(t.Context(), "pairs", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := dbkit.Pairs(3000, synth.Config{Seed: 5})
+	small := slices.IndexFunc(items, func(it *db.Item) bool { return shard.Of(it.Key, 2) == 0 })
+	kept := []*db.Item{items[small]} // one shard has an item, and is complete at once
+	for _, it := range items {
+		if shard.Of(it.Key, 2) == 1 {
+			kept = append(kept, it)
+		}
+	}
+	importAll(t, pairs, kept)
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 40}, Activate: true}
+	for round := range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := pairs.Train(ctx, opt)
+			done <- err
+		}()
+		eventually(t, "a space is being built", func() bool {
+			all, err := pairs.Spaces(t.Context())
+			return err == nil && len(all) > round &&
+				(all[round].State == "building" || all[round].Items == len(kept))
+		})
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if _, err := pairs.Train(t.Context(), opt); err != nil {
+			t.Fatal(err)
+		}
+		all, err := pairs.Spaces(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			if s.State == "building" || s.Shards != 2 || s.Items != len(kept) {
+				t.Errorf("%+v", s)
+			}
+		}
+	}
+}
+
 // One at a time trains.
 func TestOneTrains(t *testing.T) {
 	h := build(t, 1, 1, 2, 1)

@@ -33,7 +33,7 @@ func trainCommand(e *env) *cobra.Command {
 			the methods joint and paper are for one database.
 
 			Items stay where they are: shards send sums over them. One training of a collection
-			runs at a time. If a node ends meanwhile the training fails: call it again.`),
+			runs at a time. If a node is lost meanwhile, it begins again with the others.`),
 		Example: usage.Example(`
 			fddhdb-cluster train wiki
 			fddhdb-cluster train wiki --bits 128 --anchors 800 --activate`),
@@ -121,7 +121,8 @@ func updateCommand(e *env) *cobra.Command {
 			first, as long as there are any left, and the items that carry them other codes.
 
 			Items stay where they are: shards send sums over them. One training or update of a
-			collection runs at a time. If a node ends meanwhile it fails: call it again.`),
+			collection runs at a time. If a node is lost meanwhile, it begins again with the
+			others.`),
 		Example: usage.Example(`
 			fddhdb-cluster update wiki
 			fddhdb-cluster update wiki --grow-labels`),

@@ -44,7 +44,7 @@ func compareCommand(e *env) *cobra.Command {
 				defer cancel()
 				bar := e.Progress()
 				defer bar.End()
-				differ := 0
+				differ, alone := 0, 0
 				for shard := first; shard <= last; shard++ {
 					bar.Report("comparing shards", int64(shard-first), int64(last-first+1))
 					found, err := c.Compare(ctx, shard)
@@ -54,6 +54,9 @@ func compareCommand(e *env) *cobra.Command {
 					}
 					if len(found.Differences) > 0 {
 						differ++
+					}
+					if len(found.Nodes) < 2 {
+						alone++
 					}
 					if e.json {
 						err = e.PrintJSON(found)
@@ -68,6 +71,10 @@ func compareCommand(e *env) *cobra.Command {
 					return differError{fmt.Errorf("replicas of %s differ: fddhdb-cluster rebuild makes one again",
 						term.Plural(differ, "shard", "shards"))}
 				}
+				if alone > 0 {
+					return exit.Failedf("of %s fewer than two replicas were compared",
+						term.Plural(alone, "shard", "shards"))
+				}
 				return nil
 			})
 		},
@@ -81,7 +88,7 @@ func (differError) Unwrap() error { return db.ErrCorrupt }
 func (differError) Advised()      {}
 
 func (e *env) printComparison(found *cluster.Comparison) {
-	if len(found.Differences) == 0 {
+	if len(found.Differences) == 0 && len(found.Nodes) > 1 {
 		e.Printf("shard %d: equal on %s\n", found.Shard, strings.Join(found.Nodes, ", "))
 	}
 	for _, d := range found.Differences {
@@ -105,7 +112,8 @@ func rebuildCommand(e *env) *cobra.Command {
 		Long: usage.Prose(`
 			Rebuild has another node of the shard make a backup, moves the database of the
 			replica aside, and makes it again of the backup and the log. Searches and writes
-			go on. The old folder stays beside it, as shard-NNNN.left-*.`),
+			go on. It takes nodes with --backups. The old folder stays beside it, as
+			shard-NNNN.left-*.`),
 		Example: usage.Example(`fddhdb-cluster rebuild 3 --node b`),
 		Args:    arguments(1, 1, "the number of a shard"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -336,7 +336,7 @@ func (s *stage) care(t *testing.T) {
 	s.fails(1, []string{"rebuild", "2", "--node", "x"}, "not found: shard 2 on node x")
 	s.fails(2, []string{"rebuild", "2"}, "--node")
 	s.fails(2, []string{"compare", "7"}, "there are 0 to 3")
-	s.fails(1, []string{"skip", "0"}, "has no problem")
+	s.fails(1, []string{"skip", "0"}, "goes on")
 	s.fails(1, []string{"drain", "a"}, "no node can take shard 0")
 	s.fails(1, []string{"move", "0", "--from", "a", "--to", "d"}, "no such node answers")
 	s.node("d") // begins with a backup

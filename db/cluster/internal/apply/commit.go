@@ -133,7 +133,10 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, op *wire.Op) error {
 			return err
 		}
 		return s.DB.DropCollection(ctx, op.Collection)
-	case wire.Skip: // SkipAll has read it
+	case wire.Skip: // SkipAll has read it, unless it came behind a message that this replica has applied
+		if !s.skips[op.Of] {
+			return fmt.Errorf("%w: message %d has been applied", db.ErrConflict, op.Of)
+		}
 		return nil
 	case wire.Compare:
 		return s.compare(ctx, op.ID)
@@ -231,10 +234,12 @@ func (s *State) applied(run ...*pending) (all []Applied) {
 		switch {
 		case p.outcome != nil:
 			all = append(all, Applied{p.position.Seq, p.outcome})
-			s.chunks.drop(p.op.ID)
-		case p.op != nil && !s.chunks.has(p.op):
-			for mark := range chunkMarks(p) {
-				s.chunks.add(p, mark)
+			if p.fresh {
+				s.chunks.drop(chunkedOf(p))
+			}
+		case p.op != nil && !s.chunks.has(p):
+			for mark, some := range chunkMarks(p) {
+				s.chunks.add(p, mark, len(some))
 			}
 		}
 	}

@@ -6,46 +6,50 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// comparisons are the digests that replicas have taken at a message, for whoever compares them.
+// comparisons has the digests that were taken at the latest Compare, for whoever compares replicas. An
+// earlier one ends: a replica that applies a log with many of them takes one snapshot at a time.
 type comparisons struct {
-	mu  sync.Mutex
-	all []*comparison // the latest ones
+	mu     sync.Mutex
+	latest *comparison
 }
 
 // A comparison is the digests at one message.
 type comparison struct {
 	id   wire.ID
+	stop context.CancelFunc
 	done chan struct{} // closed when all and err are known
 	all  []wire.PartDigest
 	err  error
 }
 
-// mostComparisons bounds the comparisons that a replica remembers, and so the snapshots that it holds.
-const mostComparisons = 4
-
 // compare begins to take the digests of what the database has now. Messages are applied meanwhile.
 func (s *State) compare(ctx context.Context, id wire.ID) error {
+	s.comparisons.mu.Lock()
+	defer s.comparisons.mu.Unlock()
+	if last := s.comparisons.latest; last != nil {
+		last.stop()
+		<-last.done
+	}
 	snap, err := s.DB.Snapshot()
 	if err != nil {
 		return err
 	}
 	c := &comparison{id: id, done: make(chan struct{})}
-	s.comparisons.mu.Lock()
-	s.comparisons.all = append(s.comparisons.all, c)
-	if n := len(s.comparisons.all); n > mostComparisons {
-		s.comparisons.all = slices.Delete(s.comparisons.all, 0, n-mostComparisons)
-	}
-	s.comparisons.mu.Unlock()
-	ctx = context.WithoutCancel(ctx) // closing the database ends it
+	ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx)) // closing the database ends it, too
+	s.comparisons.latest = c
 	go func() {
 		defer close(c.done)
+		defer func() {
+			if p := recover(); p != nil {
+				c.err = fmt.Errorf("panic: %v", p)
+			}
+		}()
 		c.all, c.err = digests(ctx, s.DB, snap)
 		if err := snap.Close(); !errors.Is(err, db.ErrClosed) {
 			c.err = errors.Join(c.err, err)
@@ -57,13 +61,12 @@ func (s *State) compare(ctx context.Context, id wire.ID) error {
 // Digests waits for the digests that the Compare with that ID has taken.
 func (s *State) Digests(ctx context.Context, id wire.ID) ([]wire.PartDigest, error) {
 	s.comparisons.mu.Lock()
-	i := slices.IndexFunc(s.comparisons.all, func(c *comparison) bool { return c.id == id })
-	if i < 0 {
-		s.comparisons.mu.Unlock()
-		return nil, fmt.Errorf("%w: a comparison that this replica has not begun, or has forgotten", db.ErrNotFound)
-	}
-	c := s.comparisons.all[i]
+	c := s.comparisons.latest
 	s.comparisons.mu.Unlock()
+	if c == nil || c.id != id {
+		return nil, fmt.Errorf("%w: a comparison that this replica has not begun, or has given up for another one",
+			db.ErrNotFound)
+	}
 	select {
 	case <-c.done:
 		return c.all, c.err

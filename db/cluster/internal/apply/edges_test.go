@@ -331,7 +331,8 @@ func TestChunks(t *testing.T) {
 	for _, second := range []bool{false, true} {
 		c = chunks(create(), 2)
 		send(c[0], false)
-		if o := send(c[1], second); o == nil || !errors.Is(o.Err(), db.ErrInvalid) {
+		if o := send(c[1], second); !second && (o == nil || !errors.Is(o.Err(), db.ErrInvalid)) ||
+			second && o != nil { // it is one of another operation
 			t.Error(second, o)
 		}
 	}
@@ -343,6 +344,21 @@ func TestChunks(t *testing.T) {
 	if o := send(c[1], true); o == nil || o.Fault != nil {
 		t.Error(o)
 	}
+	// Others with its ID, also expired ones, are other operations, wherever they come.
+	c = chunks(write("twin", 2*db.MaxMarkBytes), 2)
+	strange := []wire.Op{c[0], c[1], c[0]}
+	strange[0].Base += 1 << 50
+	strange[1].Base--
+	strange[2].Chunks, strange[2].Data = 3, []byte("strange")
+	send(c[0], false)
+	for _, o := range strange {
+		send(o, false)
+		send(c[0], false)
+	}
+	if o := send(c[1], false); o == nil || o.Fault != nil {
+		t.Errorf("%+v", o)
+	}
+	has("twin", true)
 	// Bytes that are no operation, or another one.
 	other := write("b", 10)
 	c = chunks(other, 2)
@@ -375,6 +391,11 @@ func TestChunks(t *testing.T) {
 		many = append(many, apply.Message{Seq: seq})
 	}
 	must(t, s, many...)
+	again, err = apply.Open(t.Context(), s.DB, apply.Identity{Cluster: "c", Shard: 0, Shards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = again
 	if o := send(late[1], false); o == nil || !errors.Is(o.Err(), wire.ErrExpired) {
 		t.Error(o)
 	}

@@ -72,7 +72,8 @@ func TestRevisions(t *testing.T) {
 	if err := apply1(with(wire.Op{Kind: wire.ImportModel, Space: 4})); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []*wire.Op{with(wire.Op{Kind: wire.ImportModel, Space: 5}),
+	for _, o := range []*wire.Op{{Kind: wire.ActivateSpace, Space: 4},
+		with(wire.Op{Kind: wire.ImportModel, Space: 5}),
 		with(wire.Op{Kind: wire.ReviseSpace, Space: 4, Revision: 2})} {
 		if err := apply1(o); !errors.Is(err, db.ErrConflict) {
 			t.Error("while a space is built:", err)

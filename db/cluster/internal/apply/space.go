@@ -27,17 +27,20 @@ func (s *State) space(ctx context.Context, op *wire.Op) error {
 			return err
 		}
 	}
-	switch op.Kind {
-	case wire.TakeOver:
+	if op.Kind == wire.TakeOver {
 		return nil
-	case wire.ActivateSpace:
-		return c.Activate(ctx, op.Space)
 	}
 	states, err := spaces(ctx, c)
 	if err != nil {
 		return err
 	}
 	is, has := states[op.Space]
+	if op.Kind == wire.ActivateSpace {
+		if has && is == report.SpaceBuilding {
+			return building(op.Space, op.Collection)
+		}
+		return c.Activate(ctx, op.Space)
+	}
 	// Some take several commits. If the process ended between them, s.again says so, and a repetition
 	// completes them: a number belongs to one model.
 	switch op.Kind {
@@ -67,8 +70,7 @@ func (s *State) space(ctx context.Context, op *wire.Op) error {
 	}
 	for other, is := range states {
 		if is == report.SpaceBuilding {
-			return fmt.Errorf("%w: space %d of collection %q is being built: wait for it, or drop it",
-				db.ErrConflict, other, op.Collection)
+			return building(other, op.Collection)
 		}
 	}
 	if err := s.doing(ctx); err != nil {
@@ -82,6 +84,12 @@ func (s *State) space(ctx context.Context, op *wire.Op) error {
 			db.ImportModelOptions{Space: op.Space, Unbuilt: true})
 	}
 	return err
+}
+
+// building refuses an operation that a database would refuse with db.ErrBusy, which no replica may decide by.
+func building(space db.Space, collection string) error {
+	return fmt.Errorf("%w: space %d of collection %q is being built: wait for it, or drop it", db.ErrConflict,
+		space, collection)
 }
 
 // fence refuses a number lower than an earlier one, and stores it.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A State is a database that is a replica of a shard. Only one goroutine may call Apply; any goroutine may
@@ -113,21 +114,44 @@ func Open(ctx context.Context, d *db.DB, of Identity) (*State, error) {
 	slices.SortFunc(s.memory.order, func(a, b *wire.Outcome) int { return cmp.Compare(a.Seq, b.Seq) })
 	for m, err := range d.Marks(ctx, chunkPrefix) {
 		if err == nil {
-			err = s.chunks.read(m.Name)
+			err = s.chunks.read(m)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", db.ErrCorrupt, err)
 		}
 	}
-	for id := range s.memory.outcomes {
-		s.chunks.drop(id)
+	for key := range s.chunks.of {
+		if s.memory.outcomes[key.id] != nil {
+			s.chunks.drop(key)
+		}
 	}
+	s.chunks.expire(s.position.Seq)
 	return s, nil
 }
 
 // Begin turns a database into a replica that contains the messages up to a sequence: a database that was
-// built, or the backup of another cluster. It deletes the outcomes remembered there.
+// built, or the backup of another cluster. It deletes what the database remembers of operations there, and
+// spaces that are being built: no log says how they go on.
 func Begin(ctx context.Context, d *db.DB, of Identity, seq uint64) error {
+	collections, err := d.Collections()
+	if err != nil {
+		return err
+	}
+	for _, name := range collections {
+		c, err := d.Collection(name)
+		if err != nil {
+			return err
+		}
+		all, err := spaces(ctx, c)
+		for space, is := range all {
+			if err == nil && is == report.SpaceBuilding {
+				err = c.DropSpace(ctx, space)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
 	var names []string
 	for m, err := range d.Marks(ctx, prefix) {
 		if err != nil {

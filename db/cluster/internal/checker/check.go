@@ -95,7 +95,8 @@ func Check(ops []Op, shards int, shardOf func(key string) int, within time.Durat
 	}
 	model := modelOf(doubtful)
 	for shard, h := range histories {
-		// Mostly writes that nobody has seen have not happened. The search is long if it may place them anywhere.
+		// Mostly writes that nobody has seen have not happened. The search is long if it may place them
+		// anywhere.
 		likely := slices.DeleteFunc(slices.Clone(h),
 			func(o porcupine.Operation) bool { return o.Return == math.MaxInt64 })
 		if porcupine.CheckOperationsTimeout(model, likely, within) == porcupine.Ok {

@@ -41,7 +41,7 @@ func (r *Replica) join(ctx context.Context) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	opts := r.Options
+	opts := r.options()
 	if _, err := db.Restore(ctx, from, dir, &opts, db.RestoreOptions{ID: id, SkipVerify: true}); err != nil {
 		return fmt.Errorf("backup %s of shard %d: %w", id, r.Shard, err)
 	}
@@ -97,6 +97,9 @@ func exists(path string) (bool, error) {
 func (r *Replica) aside(why error) error {
 	if err := r.close(); err != nil {
 		r.Log.Warn("closing the database", "error", err)
+	}
+	if there, err := exists(r.Dir); !there {
+		return err
 	}
 	to := fmt.Sprintf("%s.left-%s", r.Dir, time.Now().UTC().Format("20060102T150405.000"))
 	if err := os.Rename(r.Dir, to); err != nil {

@@ -46,7 +46,10 @@ type Replica struct {
 	stop context.CancelFunc
 	done chan struct{}
 
+	rebuild atomic.Bool // Rebuild was called, and its work is not done
+
 	stopped atomic.Pointer[context.CancelCauseFunc] // ends following the log
+	stuck   atomic.Uint64                           // the message that could not be applied; 0: none
 
 	state atomic.Pointer[apply.State] // nil: the database is not open. A closed one returns errors
 	// the replica answers once it has applied this sequence: the end of the log when it began to follow
@@ -103,8 +106,12 @@ func (r *Replica) run(ctx context.Context) {
 		if time.Since(begin) > time.Minute {
 			pause = leastPause
 		}
-		if errors.Is(err, errRebuild) {
-			err = errors.Join(err, r.aside(err))
+		if r.rebuild.Load() {
+			if err = r.aside(errRebuild); err == nil {
+				r.rebuild.Store(false)
+				pause = 0
+				continue
+			}
 		}
 		r.trouble.Store(&err)
 		r.Log.Warn("the log is not applied", "error", err, "again_in", pause)
@@ -129,6 +136,9 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
+	if r.rebuild.Load() {
+		return errRebuild
+	}
 	s, err := r.open(ctx)
 	if errors.Is(err, apply.ErrOther) {
 		return errors.Join(err, r.aside(err))
@@ -151,8 +161,6 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 	if !r.follows.Load() || at.Seq == 0 {
 		r.reached.Store(last)
 	}
-	r.follows.Store(true)
-	r.trouble.Store(nil)
 	skips, err := r.Journal.Skips(ctx)
 	if err != nil {
 		return err
@@ -162,6 +170,8 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 		others[i] = m.Message
 	}
 	s.SkipAll(others)
+	r.follows.Store(true)
+	r.trouble.Store(nil)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.stopped.Store(&stop)
@@ -176,12 +186,24 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 			}
 		}
 		done, err := s.Apply(ctx, messages)
+		r.stuck.Store(0)
+		if err != nil && ctx.Err() == nil {
+			r.stuck.Store(s.Position().Seq + 1)
+		}
 		r.applied.Add(uint64(len(done)))
 		for _, a := range done {
 			r.tell(replies[a.Seq], a.Outcome)
 		}
 		return err
 	})
+}
+
+// options are the options with which the database is opened, wherever it is.
+func (r *Replica) options() db.Options {
+	opts := r.Options
+	opts.NoSync = true   // the log is durable: data lost here comes from there again
+	opts.NoResume = true // the log says when codes are made
+	return opts
 }
 
 func (r *Replica) open(ctx context.Context) (*apply.State, error) {
@@ -192,9 +214,7 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 	if err := r.join(ctx); err != nil {
 		return nil, err
 	}
-	opts := r.Options
-	opts.NoSync = true   // the log is durable: data lost here comes from there again
-	opts.NoResume = true // the log says when codes are made
+	opts := r.options()
 	d, err := db.Open(r.Dir, &opts)
 	if err != nil {
 		return nil, err
@@ -210,17 +230,14 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 
 var errRebuild = errors.New("fddhdb: an operator wants the replica to be made again")
 
-// Rebuild moves the database aside, and makes it again of the newest backup and the log, in the background.
-func (r *Replica) Rebuild() error {
-	stop := r.stopped.Load()
-	if stop == nil {
-		return errNotOpen
-	}
+// Rebuild moves the database aside, and makes it again of the newest backup and the log, in the background,
+// whatever trouble it has. Until the old database is gone, Status has a problem.
+func (r *Replica) Rebuild() {
+	r.rebuild.Store(true)
 	r.follows.Store(false)
-	why := error(errRebuild)
-	r.trouble.Store(&why)
-	(*stop)(errRebuild)
-	return nil
+	if stop := r.stopped.Load(); stop != nil {
+		(*stop)(errRebuild)
+	}
 }
 
 // A DivergedError says that the log differs from the one that the replica has applied: its servers have lost
@@ -243,7 +260,7 @@ func (r *Replica) identity() apply.Identity {
 // every is how often a replica compares its state with the log.
 const every = 30 * time.Second
 
-// look compares the applied position with the log every few seconds, and ends follow if they differ: a log
+// look compares the applied position with the log now and then, and ends follow if they differ: a log
 // may lose its last messages, and get others in their place.
 func (r *Replica) look(ctx context.Context, s *apply.State, stop context.CancelCauseFunc) {
 	for {
@@ -319,6 +336,9 @@ type Status struct {
 
 	// Unread messages of the log, since the start, were no operations, and changed nothing.
 	Unread uint64 `json:"unread,omitempty"`
+
+	// Stopped is the message that cannot be applied, as Problem says; 0: none.
+	Stopped uint64 `json:"stopped,omitempty"`
 }
 
 // Opening is the Problem of a replica that is being opened, unless it has another one.
@@ -326,9 +346,12 @@ const Opening = "it is being opened"
 
 // Status returns the state of the replica.
 func (r *Replica) Status() Status {
-	s := Status{Shard: r.Shard, Operations: r.applied.Load()}
+	s := Status{Shard: r.Shard, Operations: r.applied.Load(), Stopped: r.stuck.Load()}
 	if err := r.trouble.Load(); err != nil {
 		s.Problem = (*err).Error()
+	}
+	if r.rebuild.Load() {
+		s.Problem = errRebuild.Error()
 	}
 	state := r.state.Load()
 	if state == nil {

@@ -391,6 +391,9 @@ const (
 	// MaxOp is how many bytes an operation has at most: a replica holds all of them in memory.
 	MaxOp = 256 << 20
 
+	// MaxChanges is how many changes a Write has at most.
+	MaxChanges = 1 << 17
+
 	// MaxChunk is how many of these a chunk has at most.
 	MaxChunk  = 448 << 10
 	maxChunks = MaxOp/MaxChunk + 1
@@ -433,6 +436,9 @@ func DecodeOp(b []byte) (*Op, error) {
 	}
 	switch o.Kind {
 	case Write:
+		if len(o.Changes) > MaxChanges {
+			return nil, fmt.Errorf("%d changes: at most %d are possible", len(o.Changes), MaxChanges)
+		}
 		for _, c := range o.Changes {
 			if c.Item == nil || c.Kind < Put || c.Kind > Expect {
 				return nil, fmt.Errorf("a change of kind %d, item %v", c.Kind, c.Item != nil)
