@@ -103,22 +103,17 @@ func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions
 	return c, nil
 }
 
-// open reads the plan. It retries while no server answers: choosing a leader takes some seconds.
-func (c *Client) open(ctx context.Context) (err error) {
+// open reads the plan. It asks again where an answer is lost, or is not complete, as while servers choose a
+// leader.
+func (c *Client) open(ctx context.Context) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	for {
-		c.plan, err = plan.Open(ctx, c.js, c.cluster)
-		if err == nil || !errors.Is(err, nats.ErrNoResponders) &&
-			!errors.Is(err, jetstream.ErrNoStreamResponse) {
-			return err
+	return again(ctx, func(ctx context.Context) (err error) {
+		if c.plan, err = plan.Open(ctx, c.js, c.cluster); errors.Is(err, plan.ErrIncomplete) {
+			err = fmt.Errorf("%w: %w", nats.ErrTimeout, err)
 		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
+		return err
+	})
 }
 
 // Shards returns the number of shards. They have the numbers from 0 on.

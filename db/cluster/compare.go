@@ -47,8 +47,10 @@ func (c *Client) Compare(ctx context.Context, shard int) (*Comparison, error) {
 	ctx, cancel := installing(ctx)
 	defer cancel()
 	op := wire.Op{Kind: wire.Compare}
-	if err := c.do(ctx, shard, &op); err != nil {
-		return nil, err
+	soon, end := context.WithTimeout(ctx, c.opts.Timeout)
+	defer end()
+	if err := c.do(soon, shard, &op); err != nil {
+		return nil, fmt.Errorf("shard %d does not answer: %w", shard, err)
 	}
 	at := c.sees(shard)
 	nodes := c.plan.Nodes(shard)

@@ -121,6 +121,9 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 	if err != nil {
 		return err
 	}
+	if err := clearLogs(ctx, js, c); err != nil {
+		return err
+	}
 	for shard := range o.Shards {
 		log := journal.Config{Replicas: o.Servers, MaxBytes: o.LogBytes, FirstSeq: placed[shard].Origin + 1}
 		if err := journal.New(js, c, shard).Create(ctx, log); err != nil {
@@ -134,6 +137,30 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 	}
 	return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), Shards: o.Shards,
 		Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
+}
+
+// clearLogs removes empty logs that an earlier call has left: they have room set aside.
+func clearLogs(ctx context.Context, js jetstream.JetStream, c names.Cluster) error {
+	cleared := false
+	streams := js.ListStreams(ctx, jetstream.WithStreamListSubject(c.Logs()))
+	for s := range streams.Info() {
+		if s.State.Msgs > 0 {
+			continue // journal.Create refuses it
+		}
+		if err := js.DeleteStream(ctx, s.Config.Name); err != nil {
+			return fmt.Errorf("log %s, which is empty: %w", s.Config.Name, err)
+		}
+		cleared = true
+	}
+	if err := streams.Err(); err != nil || !cleared {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(2 * time.Second): // so long servers do not see that there is room
+		return nil
+	}
 }
 
 // begin returns the start of each shard: empty, or a backup.

@@ -158,7 +158,7 @@ func updateCommand(e *env) *cobra.Command {
 				})
 		},
 	}
-	cmd.Flags().Uint32Var(&space, "space", 0, "the space to update; 0: the active one")
+	cmd.Flags().Uint32Var(&space, "space", 0, "the number `N` of the space to update; 0: the active one")
 	cmd.Flags().BoolVar(&o.GrowLabels, "grow-labels", false,
 		"give labels that the model does not know directions of their own")
 	return cmd

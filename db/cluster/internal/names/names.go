@@ -30,6 +30,9 @@ func (c Cluster) Stream(shard int) string { return fmt.Sprintf("FDDHDB_%s_%d", c
 // are one log. Permission to publish there is permission for the operations.
 func (c Cluster) Log(shard int) string { return fmt.Sprintf("fddhdb.%s.log.%d", c, shard) }
 
+// Logs is a pattern of Log, of all shards.
+func (c Cluster) Logs() string { return fmt.Sprintf("fddhdb.%s.log.*", c) }
+
 func (c Cluster) Control(shard int) string { return fmt.Sprintf("fddhdb.%s.control.%d", c, shard) }
 
 // Skips is the subject of the messages, in the same log, that name messages to pass over.

@@ -195,6 +195,9 @@ func (p *Plan) follow(ctx context.Context) {
 	}
 }
 
+// ErrIncomplete says that a server has not told the nodes of all shards. It may lag.
+var ErrIncomplete = errors.New("a server does not tell which nodes have a shard")
+
 // Look reads the present placements.
 func (p *Plan) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -216,7 +219,7 @@ func (p *Plan) Look(ctx context.Context) error {
 	}
 	for shard := range placed {
 		if placed[shard].Nodes == nil {
-			return fmt.Errorf("shard %d has no place", shard)
+			return fmt.Errorf("%w: shard %d", ErrIncomplete, shard)
 		}
 	}
 	p.mu.Lock()
