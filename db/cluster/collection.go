@@ -193,8 +193,9 @@ func progress(s report.SpaceState) int {
 // the items for it. Searches go on meanwhile, in the space that is active, and so do writes, which wait some
 // tens of milliseconds for codes of other items. With activate the new space becomes active when it is
 // complete on all shards; the first space of a collection does so in any case, shard by shard. ImportModel
-// returns the number of the space. After an error the space is dropped, at the latest by the next ImportModel
-// or Train. While another model is learned or installed, it is db.ErrBusy.
+// returns the number of the space. After an error a space without all codes is dropped, or completed if a
+// shard uses it, at the latest by the next ImportModel or Train; one with all codes stands by for Activate.
+// While another model is learned or installed, it is db.ErrBusy.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool) (db.Space, error) {
 	if r == nil {
 		return 0, fmt.Errorf("%w: no model file", db.ErrInvalid)
@@ -231,12 +232,19 @@ func (c *Collection) createSpace(l *lease, file []byte, activate bool) (db.Space
 	}
 	err = c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Fence: l.number})
 	if err == nil {
-		err = c.buildAll(ctx, l, space)
+		all := make([]int, c.client.Shards())
+		for shard := range all {
+			all[shard] = shard
+		}
+		err = c.build(ctx, l, space, all)
 	}
 	if err == nil && activate {
 		err = c.client.onAll(ctx, func() *wire.Op {
 			return &wire.Op{Kind: wire.ActivateSpace, Collection: c.name, Space: space, Fence: l.number}
 		}, nil)
+		if err == nil {
+			err = c.settle(ctx, l) // one that was in use
+		}
 	}
 	if err != nil {
 		rest, cancel := c.client.within(context.WithoutCancel(ctx))
@@ -247,21 +255,23 @@ func (c *Collection) createSpace(l *lease, file []byte, activate bool) (db.Space
 	return space, nil
 }
 
-// settle ends what a killed trainer has left: a space that not all shards have, or that some have not built.
-// It is dropped, unless a shard uses it already, as the first space of a collection.
+// settle ends what killed trainers have left: a space that not all shards have, or have built. It is dropped,
+// unless a shard uses it, as it does the first space of a collection: then the shards that have begun
+// complete it.
 func (c *Collection) settle(ctx context.Context, l *lease) error {
 	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
 	if err != nil {
 		return err
 	}
-	complete, active := map[db.Space]int{}, map[db.Space]bool{}
-	for _, a := range answers {
+	building, active, complete := map[db.Space][]int{}, map[db.Space]bool{}, map[db.Space]int{}
+	for shard, a := range answers {
 		if a.About == nil {
 			return wire.ErrAnswer
 		}
 		for _, s := range a.About.Spaces {
-			if complete[s.Space] += 0; s.State != report.SpaceBuilding {
-				complete[s.Space]++
+			if complete[s.Space]++; s.State == report.SpaceBuilding {
+				complete[s.Space]--
+				building[s.Space] = append(building[s.Space], shard)
 			}
 			active[s.Space] = active[s.Space] || s.State == report.SpaceActive
 		}
@@ -270,7 +280,7 @@ func (c *Collection) settle(ctx context.Context, l *lease) error {
 		switch {
 		case n == len(answers):
 		case active[space]:
-			err = c.buildAll(ctx, l, space)
+			err = c.build(ctx, l, space, building[space])
 		default:
 			err = c.drop(ctx, l, space)
 		}
@@ -281,10 +291,10 @@ func (c *Collection) settle(ctx context.Context, l *lease) error {
 	return nil
 }
 
-// buildAll has all shards complete a space.
-func (c *Collection) buildAll(ctx context.Context, l *lease, space db.Space) error {
-	return each(ctx, c.client.Shards(), func(ctx context.Context, shard int) error {
-		return c.build(ctx, shard, wire.Op{Kind: wire.BuildSpace, Collection: c.name, Space: space,
+// build has shards complete a space.
+func (c *Collection) build(ctx context.Context, l *lease, space db.Space, shards []int) error {
+	return each(ctx, len(shards), func(ctx context.Context, i int) error {
+		return c.buildOne(ctx, shards[i], wire.Op{Kind: wire.BuildSpace, Collection: c.name, Space: space,
 			Fence: l.number})
 	})
 }
@@ -307,8 +317,8 @@ const (
 	leastRows = 256
 )
 
-// build has a shard make the codes of a space, some rows at a time, until it is complete.
-func (c *Collection) build(ctx context.Context, shard int, op wire.Op) error {
+// buildOne has a shard make the codes of a space, some rows at a time, until it is complete.
+func (c *Collection) buildOne(ctx context.Context, shard int, op wire.Op) error {
 	for rows := uint64(leastRows); ; {
 		op.Rows += rows
 		begin, some := time.Now(), op

@@ -180,7 +180,7 @@ func (c *Client) Stopped(ctx context.Context, shard int) (*Stop, error) {
 	}
 	stop.Message = fmt.Sprintf("%d bytes that this program cannot read", len(m.Data))
 	if op, err := wire.DecodeOp(m.Data); err == nil {
-		stop.Message = fmt.Sprintf("an operation of kind %d", op.Kind)
+		stop.Message = op.Kind.String()
 		if op.Collection != "" {
 			stop.Message += fmt.Sprintf(" on collection %q", op.Collection)
 		}

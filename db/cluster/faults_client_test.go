@@ -66,9 +66,10 @@ type session struct {
 	writes  atomic.Int64
 	late    *atomic.Int64 // calls that have not returned in time
 
-	mu   sync.Mutex
-	odd  []string            // errors that no fault explains
-	held map[string]*db.Item // what it has read last, by key
+	mu    sync.Mutex
+	odd   []string            // errors that no fault explains
+	held  map[string]*db.Item // what it has read last, by key
+	found map[string]string   // by its latest search: values by key
 }
 
 // faultCodes returns the collection that clients write, which any of them may make.
@@ -294,6 +295,9 @@ func (s *session) search(ctx context.Context, r *rand.Rand, kind checker.Kind) {
 			}
 			o.Items[h.Key] = valueOf(h.Item)
 		}
+		s.mu.Lock()
+		s.found = o.Items
+		s.mu.Unlock()
 	}
 	s.history.Add(o)
 }

@@ -31,6 +31,9 @@ func (s *site) finish(history *checker.History, faults []checker.Fault, sessions
 			history: history, late: sessions[0].late, held: map[string]*db.Item{}}
 		last.codes = last.client.Collection("codes")
 		last.search(ctx, rand.New(rand.NewPCG(1, 1)), checker.Final)
+		if n, err := last.codes.Count(ctx, ""); err != nil || n != len(last.found) {
+			t.Errorf("%d items are counted, %v, and a search finds %d", n, err, len(last.found))
+		}
 		s.compare(ctx, last.client)
 	}
 	ops := history.Ops()

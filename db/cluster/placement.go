@@ -183,7 +183,9 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 	id := wire.NewID().String()
 	own := holding(id)
 	var kv jetstream.KeyValue
-	err := again(ctx, func(ctx context.Context) (err error) {
+	soon, cancel := c.within(ctx)
+	defer cancel()
+	err := again(soon, func(ctx context.Context) (err error) {
 		if kv, err = c.js.KeyValue(ctx, c.cluster.Bucket()); err != nil {
 			return err
 		}

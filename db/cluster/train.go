@@ -38,7 +38,7 @@ type Training struct {
 // Nodes send sums over the items of their shards, and samples: items stay on the shards. Sums add up, so the
 // model equals that of one database with all items, in the order of nodes and shards, up to rounding (a
 // relative error of some 1e-12). Each shard is read at one moment after the call, on one of its nodes. If
-// that node is lost, the training begins once more with the others. Searches and writes go on.
+// that node is lost, the training begins again with the others, some times. Searches and writes go on.
 //
 // The calling process needs the memory of fit.TrainOver, a node the memory of sum.Pass.Sum. Possible methods
 // are labels and the label-free ones.
@@ -111,7 +111,7 @@ func (c *Collection) lease(ctx context.Context, kind string) (*lease, error) {
 const mostTries = 5
 
 // over calls f with a training that has a session on a node of each shard. If a node is lost, over calls f
-// once more, with other nodes where a shard has others.
+// again, with other nodes where a shard has others.
 func (c *Collection) over(ctx context.Context, progress event.Progress,
 	f func(ctx context.Context, t *training) error) error {
 	lost := map[string]bool{}

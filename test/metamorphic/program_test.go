@@ -12,8 +12,8 @@ import (
 // Programs vary every option of a database, save those that are about how it is opened or
 // about what hears of it, and the database is opened with them.
 func TestEveryOptionIsTried(t *testing.T) {
-	left := []string{"MustExist", "UpdateInterval", "NoResume", "ReserveBytes", "Logger", "EventListener", "Tracer",
-		"FS"}
+	left := []string{"MustExist", "UpdateInterval", "NoResume", "ReserveBytes", "Logger", "EventListener",
+		"Tracer", "FS"}
 	var options Options
 	for seed := range uint64(200) {
 		generated := reflect.ValueOf(Generate(seed, Profile{Ops: 1}).Options)

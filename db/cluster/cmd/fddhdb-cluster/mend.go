@@ -81,7 +81,7 @@ func compareCommand(e *env) *cobra.Command {
 	}
 }
 
-// A differError says that replicas differ. Its exit code is that of corrupt data.
+// A differError says that replicas differ. The program exits with 3 for it, as for corrupt data.
 type differError struct{ error }
 
 func (differError) Unwrap() error { return db.ErrCorrupt }

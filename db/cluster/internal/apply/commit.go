@@ -88,7 +88,7 @@ func (s *State) alone(ctx context.Context, p *pending) ([]Applied, error) {
 		switch {
 		case err != nil || op == nil:
 		case op.Kind != wire.Write && !p.control:
-			err = fmt.Errorf("%w: an operation of kind %d on the subject of writes", db.ErrInvalid, op.Kind)
+			err = fmt.Errorf("%w: %v on the subject of writes", db.ErrInvalid, op.Kind)
 		default:
 			err = s.carryOut(ctx, b, op)
 		}
@@ -144,7 +144,7 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, op *wire.Op) error {
 		wire.TakeOver:
 		return s.space(ctx, op)
 	}
-	return fmt.Errorf("operation of kind %d: %w", op.Kind, wire.ErrVersion)
+	return fmt.Errorf("%v: %w", op.Kind, wire.ErrVersion)
 }
 
 // doing stores that the next message is being applied by several commits. If the process ends meanwhile, or

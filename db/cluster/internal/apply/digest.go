@@ -45,15 +45,16 @@ func (s *State) compare(ctx context.Context, id wire.ID) error {
 	s.comparisons.latest = c
 	go func() {
 		defer close(c.done)
+		defer c.stop()
 		defer func() {
 			if p := recover(); p != nil {
 				c.err = fmt.Errorf("panic: %v", p)
 			}
+			if err := snap.Close(); !errors.Is(err, db.ErrClosed) {
+				c.err = errors.Join(c.err, err)
+			}
 		}()
 		c.all, c.err = digests(ctx, s.DB, snap)
-		if err := snap.Close(); !errors.Is(err, db.ErrClosed) {
-			c.err = errors.Join(c.err, err)
-		}
 	}()
 	return nil
 }

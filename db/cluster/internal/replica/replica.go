@@ -109,7 +109,7 @@ func (r *Replica) run(ctx context.Context) {
 		if r.rebuild.Load() {
 			if err = r.aside(errRebuild); err == nil {
 				r.rebuild.Store(false)
-				pause = 0
+				pause = leastPause
 				continue
 			}
 		}
@@ -132,7 +132,7 @@ func (r *Replica) run(ctx context.Context) {
 // occurs.
 func (r *Replica) follow(ctx context.Context) (err error) {
 	defer func() {
-		if p := recover(); p != nil { // an unforeseen message: the host must go on
+		if p := recover(); p != nil { // the host must go on
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
@@ -175,6 +175,9 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.stopped.Store(&stop)
+	if r.rebuild.Load() { // Rebuild may have ended an earlier run instead
+		return errRebuild
+	}
 	go r.look(ctx, s, stop)
 	return r.Journal.Follow(ctx, at.Seq+1, func(some []journal.Read) error {
 		messages := make([]apply.Message, len(some))
@@ -185,17 +188,34 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 				replies[m.Seq] = m.Reply
 			}
 		}
-		done, err := s.Apply(ctx, messages)
-		r.stuck.Store(0)
-		if err != nil && ctx.Err() == nil {
-			r.stuck.Store(s.Position().Seq + 1)
-		}
+		done, err := r.apply(ctx, s, messages)
 		r.applied.Add(uint64(len(done)))
 		for _, a := range done {
 			r.tell(replies[a.Seq], a.Outcome)
 		}
 		return err
 	})
+}
+
+// apply applies messages, and notes the one that stops it. Trouble with the disk, the database or the log is
+// no fault of a message.
+func (r *Replica) apply(ctx context.Context, s *apply.State, messages []apply.Message) (done []apply.Applied,
+	err error) {
+	defer func() {
+		if p := recover(); p != nil { // an unforeseen message: the host must go on
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+		r.stuck.Store(0)
+		for _, other := range []error{ctx.Err(), db.ErrDiskFull, db.ErrFailed, db.ErrClosed, db.ErrCorrupt} {
+			if other != nil && errors.Is(err, other) {
+				return
+			}
+		}
+		if err != nil && !breaks(err) {
+			r.stuck.Store(s.Position().Seq + 1)
+		}
+	}()
+	return s.Apply(ctx, messages)
 }
 
 // options are the options with which the database is opened, wherever it is.
@@ -223,6 +243,7 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	r.stuck.Store(0)
 	r.state.Store(s)
 	r.Log.Info("replica opened", "position", s.Position().Seq)
 	return s, nil

@@ -365,6 +365,19 @@ const (
 	Chunk
 )
 
+func (k Kind) String() string {
+	names := []string{Write: "write", CreateCollection: "creation of a collection",
+		DropCollection: "drop of a collection", ImportModel: "import of a model",
+		ActivateSpace: "activation of a space", DropSpace: "drop of a space",
+		ReviseSpace: "revision of a space",
+		TakeOver:    "beginning of a training", BuildSpace: "building of a space", Skip: "skip",
+		Compare: "comparison", Chunk: "chunk of a large operation"}
+	if int(k) >= len(names) || names[k] == "" {
+		return fmt.Sprint("operation of kind ", uint8(k))
+	}
+	return names[k]
+}
+
 // A Change is one change of an Op.
 type Change struct {
 	_          struct{} `cbor:",toarray"`
