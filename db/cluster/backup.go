@@ -36,7 +36,8 @@ type Backup struct {
 
 // Backup has one node of each shard store a backup in the place for backups (NodeOptions.Backups) and read it
 // back, one shard after the other. Writes and searches go on. The backups are from different moments: each is
-// the state of its shard after some message of its log. An error names the shards without a backup.
+// the state of its shard after some message of its log, and has every write that was acknowledged before
+// Backup was called. An error names the shards without a backup.
 func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err error) {
 	o.Keep = cmp.Or(o.Keep, 10_000)
 	for shard := range c.Shards() {

@@ -8,14 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/cluster"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/natsproc"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/shard"
 )
@@ -129,6 +132,43 @@ func TestReplicasComeAndGo(t *testing.T) {
 	}
 	if n := count(t, c); n != 800 {
 		t.Errorf("%d items", n)
+	}
+}
+
+// A backup has all that was written before it, also if the replica that makes it does not hear of writes.
+func TestBackupsHaveAllThatWasWritten(t *testing.T) {
+	dir := t.TempDir()
+	servers, err := natsproc.Start(t.Context(), natsproc.Config{Dir: filepath.Join(dir, "nats"), Servers: 1,
+		ClientOptions: []nats.Option{nats.UserInfo("all", "all")},
+		ExtraConfig: `authorization { users = [{user: all, password: all}, {user: deaf, password: deaf,
+			permissions: {subscribe: {deny: "fddhdb.*.tick.>"}}}] }`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, dir: dir, servers: servers, nodes: map[string]*cluster.Node{},
+		conns: map[string]*nats.Conn{}}
+	t.Cleanup(h.close)
+	for name, user := range map[string]string{"deaf": "deaf", "n1": "all", "admin": "all", "client": "all"} {
+		h.conns[name], err = cluster.ConnectNATS(strings.Join(servers.URLs(), ","), nats.UserInfo(user, user),
+			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.open("deaf")
+	h.open("n1")
+	if err := cluster.Create(t.Context(), h.conn("admin"), "test", cluster.CreateOptions{Shards: 1,
+		Servers: 1, Nodes: []string{"deaf", "n1"}, LogBytes: 64 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	c := h.connect()
+	codesOf(t, c)
+	for n := 0; n < 100; n += 20 {
+		putSome(t, c, n, n+20)
+		all, err := c.Backup(t.Context(), cluster.BackupOptions{})
+		if err != nil || all[0].Items != n+20 || all[0].Node != "deaf" {
+			t.Fatalf("a backup of %d items: %+v, %v", n+20, all, err)
+		}
 	}
 }
 

@@ -59,6 +59,24 @@ func (r *Replica) wait(ctx context.Context, s *apply.State, q *wire.Request) err
 	return nil
 }
 
+// catchUp is how long an order waits for the log.
+const catchUp = time.Minute
+
+// caughtUp returns the state once the replica has applied a sequence that an order needs.
+func (r *Replica) caughtUp(ctx context.Context, seq uint64) (*apply.State, error) {
+	s := r.state.Load()
+	if s == nil || !r.follows.Load() {
+		return nil, errNotOpen
+	}
+	ctx, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
+	r.Journal.Wake()
+	if err := s.Wait(ctx, max(seq, r.reached.Load())); err != nil {
+		return nil, fmt.Errorf("%w: at %d, and the order wants %d", wire.ErrBehind, s.Position().Seq, seq)
+	}
+	return s, nil
+}
+
 func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer) error {
 	switch q.Verb {
 	case wire.OutcomeOf:

@@ -10,11 +10,16 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 )
 
-// Backup stores a backup of the replica in the vault, reads it back, and then writes its entry.
+// Backup stores a backup of the replica in the vault, reads it back, and then writes its entry. The backup
+// has all messages that the log had when Backup was called.
 func (r *Replica) Backup(ctx context.Context) (*vault.Entry, error) {
-	s := r.state.Load()
-	if s == nil || !r.follows.Load() {
-		return nil, errNotOpen
+	log, err := r.Journal.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.caughtUp(ctx, log.Last)
+	if err != nil {
+		return nil, err
 	}
 	to, err := r.Vault.Repository(ctx, r.Shard)
 	if err != nil {

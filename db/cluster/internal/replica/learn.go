@@ -40,22 +40,12 @@ type session struct {
 // idle is how long a session waits for the next request. Its snapshot keeps disk space of replaced data.
 const idle = 15 * time.Minute
 
-// catchUp is how long a training waits for a replica to catch up with the trainer.
-const catchUp = time.Minute
-
 // Survey begins a session and describes its training items.
 func (r *Replica) Survey(ctx context.Context, id wire.ID, collection string,
 	from uint64) (*wire.Training, error) {
-	state := r.state.Load()
-	if state == nil || !r.follows.Load() {
-		return nil, errNotOpen
-	}
-	waiting, cancel := context.WithTimeout(ctx, catchUp)
-	defer cancel()
-	r.Journal.Wake()
-	if err := state.Wait(waiting, max(from, r.reached.Load())); err != nil {
-		return nil, fmt.Errorf("%w: at %d, and the training wants %d", wire.ErrBehind, state.Position().Seq,
-			from)
+	state, err := r.caughtUp(ctx, from)
+	if err != nil {
+		return nil, err
 	}
 	snap, err := state.DB.Snapshot()
 	if err != nil {
@@ -82,14 +72,9 @@ func (r *Replica) Survey(ctx context.Context, id wire.ID, collection string,
 
 // Model returns the file of a space's present model, as db.Collection.ExportModel writes it.
 func (r *Replica) Model(ctx context.Context, collection string, space db.Space, from uint64) ([]byte, error) {
-	state := r.state.Load()
-	if state == nil || !r.follows.Load() {
-		return nil, errNotOpen
-	}
-	r.Journal.Wake()
-	if err := state.Wait(ctx, from); err != nil {
-		return nil, fmt.Errorf("%w: at %d, and the update wants %d", wire.ErrBehind, state.Position().Seq,
-			from)
+	state, err := r.caughtUp(ctx, from)
+	if err != nil {
+		return nil, err
 	}
 	c, err := state.DB.Collection(collection)
 	if err != nil {
