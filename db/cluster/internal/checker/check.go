@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"maps"
@@ -17,10 +18,9 @@ type Violation string
 
 // Check looks for violations in a history, of which nothing is known but what clients saw. shardOf returns
 // the shard of a key. For each shard porcupine searches for an order of all writes that explains every
-// answer; it gives up after a time. visual, unless "", is the path of a page for each shard without such an
-// order, without the number of the shard and ".html".
-func Check(ops []Op, shards int, shardOf func(key string) int, within time.Duration,
-	visual string) (found []Violation) {
+// answer. visual, unless "", is the path of a page for each shard without such an order, without the number
+// of the shard and ".html".
+func Check(ops []Op, shards int, shardOf func(key string) int, visual string) (found []Violation) {
 	failed := map[string]*Op{}         // by value
 	seen := map[string]time.Duration{} // by value: when somebody had it first
 	for i := range ops {
@@ -42,86 +42,196 @@ func Check(ops []Op, shards int, shardOf func(key string) int, within time.Durat
 			}
 		}
 	}
-	doubtful := map[string]bool{} // keys with a write of which nobody knows whether it has happened
-	histories := make([][]porcupine.Operation, shards)
-	add := func(shard int, o *Op, in any, end time.Duration) {
-		histories[shard] = append(histories[shard], porcupine.Operation{ClientId: o.Session, Input: in,
-			Output: o, Call: int64(o.Begin), Return: int64(end)})
+	histories := make([]history, shards)
+	for i := range histories {
+		histories[i].doubtful = map[string]bool{}
+	}
+	shows := func(o *Op, value string) {
+		if w := failed[value]; w != nil {
+			found = append(found, Violation(fmt.Sprintf("%v shows a write that has failed for certain: %v", o, w)))
+		}
 	}
 	for i := range ops {
 		o := &ops[i]
 		switch {
 		case o.Kind.Writes():
-			switch w := write(o); {
-			case o.Result == Unknown && (o.Later == 0 || o.Later == Unknown):
-				end, has := seen[o.Value]
-				if !has && o.Kind != Delete { // nobody has seen it, so it matters to conditions alone
-					doubtful[o.Key] = true
-					continue
-				}
-				if !has {
-					end = math.MaxInt64
-				}
-				add(shardOf(o.Key), o, w, end)
-			case o.Result != Failed:
-				add(shardOf(o.Key), o, w, o.End)
-				if o.Result == OK {
-					h := &histories[shardOf(o.Key)]
-					*h = append(*h, porcupine.Operation{ClientId: o.Session, Input: acknowledged{}, Output: o,
-						Call: int64(o.End), Return: int64(o.End)})
-				}
-			}
+			first, has := seen[o.Value]
+			histories[shardOf(o.Key)].write(o, first, has)
 		case o.Result != OK:
 		case o.Kind == Get:
-			if w := failed[o.Read]; w != nil {
-				found = append(found, Violation(fmt.Sprintf("%v shows a write that has failed for certain: %v", o, w)))
-			}
-			add(shardOf(o.Key), o, map[string]string{o.Key: o.Read}, o.End)
+			shows(o, o.Read)
+			h := &histories[shardOf(o.Key)]
+			h.seen = append(h.seen, &observation{Op: o,
+				of: func(values map[string]string) bool { return values[o.Key] == o.Read }})
 		case o.Kind == Search || o.Kind == Final:
-			all := make([]everything, shards)
-			for s := range all {
-				all[s] = everything{}
-			}
+			all := make([]map[string]string, shards)
 			for key, value := range o.Items {
-				if w := failed[value]; w != nil {
-					found = append(found, Violation(fmt.Sprintf("%v shows a write that has failed for certain: %v", o, w)))
+				shows(o, value)
+				s := shardOf(key)
+				if all[s] == nil {
+					all[s] = map[string]string{}
 				}
-				all[shardOf(key)][key] = value
+				all[s][key] = value
 			}
 			for s, items := range all {
-				add(s, o, items, o.End)
+				histories[s].seen = append(histories[s].seen, &observation{Op: o,
+					of: func(values map[string]string) bool { return maps.Equal(values, items) }})
 			}
 		}
 	}
-	model := modelOf(doubtful)
-	for shard, h := range histories {
-		// Mostly writes that nobody has seen have not happened. The search is long if it may place them
-		// anywhere.
-		likely := slices.DeleteFunc(slices.Clone(h),
-			func(o porcupine.Operation) bool { return o.Return == math.MaxInt64 })
-		if porcupine.CheckOperationsTimeout(model, likely, within) == porcupine.Ok {
-			continue
+	for shard := range histories {
+		if text := histories[shard].check(shard, visual); text != "" {
+			found = append(found, Violation(text))
 		}
-		result, info := porcupine.CheckOperationsVerbose(model, h, within)
-		if result == porcupine.Ok {
-			continue
-		}
-		text := fmt.Sprintf("shard %d: no order of writes explains %d operations", shard, len(h))
-		if result == porcupine.Unknown {
-			text = fmt.Sprintf("shard %d: in %v no order of writes was found that explains %d operations", shard,
-				within, len(h))
-		}
-		for _, o := range unexplained(h, info) {
-			text += fmt.Sprintf("\n\t%v", o)
-		}
-		if path := fmt.Sprintf("%s%d.html", visual, shard); visual != "" {
-			if err := porcupine.VisualizePath(model, info, path); err == nil {
-				text += "\n\tsee " + path
-			}
-		}
-		found = append(found, Violation(text))
 	}
 	return found
+}
+
+// A history is what is known of one shard.
+type history struct {
+	writes   []writing
+	seen     []*observation
+	doubtful map[string]bool // keys with a write of which nobody knows whether it has happened
+}
+
+// A writing is a write that has a place in the order, between two times.
+type writing struct {
+	*Op
+	end     time.Duration     // somebody has seen it, or knows that it has happened; or never
+	seen    bool              // somebody has seen it
+	changes map[string]string // values by key; empty: none
+}
+
+const never = time.Duration(math.MaxInt64)
+
+// An observation is what a session has seen of a shard when an operation ended: a state that some version
+// has, or, of a write, that it has a place.
+type observation struct {
+	*Op
+	of func(values map[string]string) bool // of reads
+}
+
+// write adds a write, whose value somebody may have seen first at a time.
+func (h *history) write(o *Op, first time.Duration, seen bool) {
+	w := writing{Op: o, end: o.End, changes: map[string]string{o.Key: o.Value}}
+	if o.Kind == Delete {
+		w.changes = map[string]string{o.Key: "", o.Tag: o.Value}
+	}
+	switch {
+	case o.Result == Failed:
+		return
+	case o.result() == Unknown && !seen && o.Kind != Delete:
+		h.doubtful[o.Key] = true // nobody has seen it, so it matters to conditions alone
+		return
+	case o.result() == Unknown:
+		w.end = never
+	case o.result() == OK:
+		h.seen = append(h.seen, &observation{Op: o})
+	}
+	if w.seen = seen; seen { // it had its place before
+		w.end = max(o.Begin, min(w.end, first))
+	}
+	h.writes = append(h.writes, w)
+}
+
+// result returns the result that is known in the end.
+func (o *Op) result() Result {
+	if o.Result == Unknown && (o.Later == OK || o.Later == Refused) {
+		return o.Later
+	}
+	return o.Result
+}
+
+// operations returns the history as porcupine wants it. What is seen has a place at the end of its operation:
+// that is no loss, since a read may show an older state. All that is seen between the ends of two writes
+// is one operation, so that there are few places to try. A write that somebody has seen has its place at most
+// slack before.
+func (h *history) operations(slack time.Duration) (all []porcupine.Operation) {
+	type mark struct {
+		at    time.Duration
+		class int // at the same time: begins of writes, then ends, then what is seen
+		i     int
+	}
+	var marks []mark
+	for i, w := range h.writes {
+		begin := w.Begin
+		if w.seen {
+			begin = max(begin, w.end-slack)
+		}
+		marks = append(marks, mark{begin, 0, i}, mark{w.end, 1, i})
+		all = append(all, porcupine.Operation{ClientId: w.Session, Input: w, Output: w.Op})
+	}
+	for i, o := range h.seen {
+		marks = append(marks, mark{o.End, 2, i})
+	}
+	slices.SortFunc(marks, func(a, b mark) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.class, b.class), cmp.Compare(a.i, b.i))
+	})
+	var some []*observation
+	flush := func(at int) {
+		if len(some) > 0 {
+			all = append(all, porcupine.Operation{ClientId: maxSessions, Input: some, Output: some[0].Op,
+				Call: int64(2*at - 1), Return: int64(2*at - 1)})
+			some = nil
+		}
+	}
+	for at, m := range marks {
+		switch m.class {
+		case 0:
+			all[m.i].Call = int64(2 * at)
+		case 1:
+			flush(at)
+			if all[m.i].Return = int64(2 * at); m.at == never {
+				all[m.i].Return = math.MaxInt64
+			}
+		case 2:
+			some = append(some, h.seen[m.i])
+		}
+	}
+	flush(len(marks))
+	return all
+}
+
+// mostSteps bounds a search, and so its memory.
+const mostSteps = 1_000_000
+
+// slacks are the times before somebody sees a write in which its place is looked for, one after the other. On
+// a busy machine, and beside faults, they are longer.
+var slacks = [...]time.Duration{10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond,
+	300 * time.Millisecond, time.Second, 3 * time.Second, never}
+
+// check searches for an order, and says why there is none. The search is long if it may place many writes
+// anywhere in a long time. So it first tries orders that are likely: writes have their places shortly before
+// somebody sees them, and those that nobody has seen and nobody knows of have not happened.
+func (h *history) check(shard int, visual string) string {
+	for _, slack := range slacks {
+		likely := slices.DeleteFunc(h.operations(slack),
+			func(o porcupine.Operation) bool { return o.Return == math.MaxInt64 })
+		if model, _ := h.model(); porcupine.CheckOperations(model, likely) {
+			return ""
+		}
+	}
+	all := h.operations(never)
+	model, steps := h.model()
+	result, info := porcupine.CheckOperationsVerbose(model, all, 0)
+	if result == porcupine.Ok {
+		return ""
+	}
+	text := fmt.Sprintf("shard %d: no order explains %d writes", shard, len(h.writes))
+	if *steps > mostSteps {
+		text = fmt.Sprintf("shard %d: in %d steps no order was found that explains %d writes", shard, mostSteps,
+			len(h.writes))
+	}
+	for _, o := range unexplained(all, info) {
+		text += fmt.Sprintf("\n\t%v", o)
+	}
+	if path := fmt.Sprintf("%s%d.html", visual, shard); visual != "" {
+		model, _ := h.model() // has steps left
+		if err := porcupine.VisualizePath(model, info, path); err == nil {
+			text += "\n\tsee " + path
+		}
+	}
+	return text
 }
 
 // unexplained returns the first operations that the longest order found leaves out.
@@ -138,79 +248,94 @@ func unexplained(h []porcupine.Operation, info porcupine.LinearizationInfo) (som
 		}
 	}
 	for i, o := range h {
-		if !longest[i] && o.Return != math.MaxInt64 {
-			some = append(some, o.Output.(*Op))
+		switch in := o.Input.(type) {
+		case []*observation:
+			if !longest[i] {
+				for _, o := range in {
+					some = append(some, o.Op)
+				}
+			}
+		default:
+			if !longest[i] && o.Return != math.MaxInt64 {
+				some = append(some, o.Output.(*Op))
+			}
 		}
 	}
-	slices.SortStableFunc(some, func(a, b *Op) int { return int(a.End - b.End) })
+	slices.SortStableFunc(some, func(a, b *Op) int { return cmp.Compare(a.End, b.End) })
 	return some[:min(len(some), 5)]
 }
-
-// A writing is a write to a shard.
-type writing struct {
-	op      *Op
-	changes map[string]string // values by key; empty: none
-}
-
-func write(o *Op) writing {
-	if o.Kind == Delete {
-		return writing{o, map[string]string{o.Key: "", o.Tag: o.Value}}
-	}
-	return writing{o, map[string]string{o.Key: o.Value}}
-}
-
-// acknowledged is the moment from which on a session has to see its write.
-type acknowledged struct{}
-
-// everything is what a shard has: all values by key.
-type everything map[string]string
 
 // A version is the state of a shard after some of its writes. It does not change.
 type version struct {
 	n      int // writes
 	before *version
-	by     string // value of the last write
+	by     string        // value of the last write
+	begun  time.Duration // when the last of them began
 	values map[string]string
 	hash   uint64 // of the writes, in their order
 }
 
-// A state is a version, and the version that each session has seen at least: its reads are monotonic and show
-// its writes, but may be older than what others have written.
+// A sight is the version that a session has seen at a time, and what it had seen before.
+type sight struct {
+	end    time.Duration
+	n      int // at least, of this and all before
+	before *sight
+}
+
+// A state is a version, and what each session has seen, which follows from the order of the writes.
 type state struct {
 	*version
-	seen [maxSessions]int
+	seen  [maxSessions]*sight
+	loose bool // the last write is not needed yet
 }
 
 const maxSessions = 16
 
 var seed = maphash.MakeSeed()
 
-// modelOf returns a shard: the order of its writes, and what sessions may see of it. Conditions on doubtful
-// keys may fail.
-func modelOf(doubtful map[string]bool) porcupine.Model {
+// model returns a shard: the order of its writes, and what sessions may see of it. Conditions on doubtful
+// keys may fail. A write has its place just before it is needed, or before another one that is: any order can
+// be brought into that form, and the search tries far fewer of them. The model counts its steps.
+func (h *history) model() (porcupine.Model, *int) {
+	steps := new(int)
 	return porcupine.Model{
 		Init: func() any { return state{version: &version{}} },
 		Equal: func(a, b any) bool {
-			return a.(state).hash == b.(state).hash && a.(state).seen == b.(state).seen
+			return a.(state).hash == b.(state).hash && a.(state).loose == b.(state).loose
 		},
-		Hash: func(s any) uint64 { return s.(state).hash ^ maphash.Comparable(seed, s.(state).seen) },
-		Step: func(before, in, out any) (bool, any) {
-			s, o := before.(state), out.(*Op)
+		Hash: func(s any) uint64 { return s.(state).hash },
+		Step: func(before, in, _ any) (bool, any) {
+			s := before.(state)
+			if *steps++; *steps > mostSteps {
+				return false, s
+			}
 			switch in := in.(type) {
 			case writing:
-				return s.write(in, doubtful[o.Key])
-			case acknowledged:
-				return s.acknowledge(o)
-			case everything:
-				if o.Kind == Final { // everybody has everything
-					return maps.Equal(s.values, in), s
+				return s.write(in, h.doubtful[in.Key])
+			case []*observation:
+				needed := !s.loose
+				for _, o := range in {
+					n, ok := s.see(o)
+					if !ok {
+						return false, s
+					}
+					needed = needed || n == s.n
 				}
-				return s.read(o, func(values map[string]string) bool { return maps.Equal(values, in) })
-			default:
-				return s.read(o, func(values map[string]string) bool { return values[o.Key] == o.Read })
+				s.loose = false
+				return needed, s
 			}
+			return false, s
 		},
-		DescribeOperation: func(_, out any) string { return out.(*Op).String() },
+		DescribeOperation: func(in, out any) string {
+			if some, ok := in.([]*observation); ok {
+				text := fmt.Sprintf("%d answers", len(some))
+				for _, o := range some {
+					text += "\n" + o.String()
+				}
+				return text
+			}
+			return out.(*Op).String()
+		},
 		DescribeState: func(s any) string {
 			var all []string
 			for _, key := range slices.Sorted(maps.Keys(s.(state).values)) {
@@ -218,23 +343,20 @@ func modelOf(doubtful map[string]bool) porcupine.Model {
 			}
 			return strings.Join(all, " ")
 		},
-	}
+	}, steps
 }
 
 func (s state) write(w writing, doubtful bool) (bool, state) {
-	o := w.op
-	result := o.Result
-	if o.Later == OK || o.Later == Refused {
-		result = o.Later
+	holds := w.Kind != PutIf || s.values[w.Key] == w.Old
+	if w.result() == Refused {
+		s.loose = false
+		return !holds || doubtful, s
 	}
-	holds := o.Kind != PutIf || s.values[o.Key] == o.Old
-	switch {
-	case result == OK && !holds, result == Refused && holds && !doubtful:
+	if !holds {
 		return false, s
-	case result == Refused || !holds:
-		return true, s
 	}
-	next := &version{n: s.n + 1, before: s.version, by: o.Value, values: maps.Clone(s.values)}
+	next := &version{n: s.n + 1, before: s.version, by: w.Value, begun: max(s.begun, w.Begin),
+		values: maps.Clone(s.values)}
 	if next.values == nil {
 		next.values = map[string]string{}
 	}
@@ -246,32 +368,36 @@ func (s state) write(w writing, doubtful bool) (bool, state) {
 	next.hash = maphash.Comparable(seed, struct {
 		before uint64
 		value  string
-	}{s.hash, o.Value})
-	s.version = next
+	}{s.hash, w.Value})
+	s.version, s.loose = next, true
 	return true, s
 }
 
-func (s state) acknowledge(o *Op) (bool, state) {
-	for v := s.version; v != nil; v = v.before {
-		if v.by == o.Value {
-			s.seen[o.Session] = max(s.seen[o.Session], v.n)
-			return true, s
+// see notes what a session has seen, if it can have seen it: the earliest version that explains it. It
+// returns the number of that version.
+func (s *state) see(o *observation) (n int, ok bool) {
+	if o.Kind == Final { // everybody has everything
+		return s.n, o.of(s.values)
+	}
+	least := 0
+	for at := s.seen[o.Session]; at != nil; at = at.before {
+		if at.end < o.Begin {
+			least = at.n
+			break
 		}
 	}
-	return false, s // its place is still to come
-}
-
-// read allows an answer that some version gives, and notes the earliest that the session may have seen.
-func (s state) read(o *Op, is func(values map[string]string) bool) (bool, state) {
-	earliest := -1
-	for v := s.version; v != nil && v.n >= s.seen[o.Session]; v = v.before {
-		if is(v.values) {
-			earliest = v.n
+	n = -1
+	for v := s.version; v != nil && (o.of == nil && n < 0 || v.n >= least); v = v.before {
+		if o.of == nil && v.by == o.Value || o.of != nil && v.begun <= o.End && o.of(v.values) {
+			n = v.n
 		}
 	}
-	if earliest < 0 {
-		return false, s
+	if n >= 0 && (o.of != nil || o.Result == OK) { // one of unknown result has told the session nothing
+		next := &sight{end: o.End, n: n, before: s.seen[o.Session]}
+		if next.before != nil {
+			next.n = max(n, next.before.n)
+		}
+		s.seen[o.Session] = next
 	}
-	s.seen[o.Session] = earliest
-	return true, s
+	return n, n >= 0
 }
