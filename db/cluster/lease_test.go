@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -39,4 +40,19 @@ func TestRenewalThatIsNotHeardOf(t *testing.T) {
 		t.Fatal("it was not given back:", err)
 	}
 	end()
+}
+
+// A lease that is taken by somebody who does not wait for the answer can be taken by the next one.
+func TestLeaseNotWaitedFor(t *testing.T) {
+	h := build(t, 1, 1, 1, 1)
+	c := h.connect()
+	pairs := c.Collection("pairs") // there is none: trainings end with that
+	for i := range 60 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*20)*time.Microsecond)
+		_, _ = pairs.Train(ctx, db.TrainOptions{})
+		cancel()
+		if _, err := pairs.Train(t.Context(), db.TrainOptions{}); !errors.Is(err, db.ErrNotFound) {
+			t.Fatal(i, err)
+		}
+	}
 }

@@ -183,6 +183,8 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 	id := wire.NewID().String()
 	own := holding(id)
 	var kv jetstream.KeyValue
+	l := &lease{js: c.js, subject: "$KV." + c.cluster.Bucket() + "." + name, name: name, id: id,
+		done: make(chan struct{})}
 	soon, cancel := c.within(ctx)
 	defer cancel()
 	err := again(soon, func(ctx context.Context) (err error) {
@@ -211,10 +213,10 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 		return nil, fmt.Errorf("%w: %s is going on, or has ended less than %v ago", db.ErrBusy, name,
 			leaseFor)
 	} else if err != nil {
+		l.release(c) // the key may be there, and its answer lost
 		return nil, err
 	}
-	l := &lease{js: c.js, subject: "$KV." + c.cluster.Bucket() + "." + name, name: name, id: id,
-		number: number, at: number, done: make(chan struct{})}
+	l.number, l.at = number, number
 	l.ctx, l.stop = context.WithCancel(ctx)
 	go l.keep(kv)
 	return l, nil
@@ -279,12 +281,17 @@ func (l *lease) look(ctx context.Context, kv jetstream.KeyValue) bool {
 	return true
 }
 
-// endFor bounds how long end tries to give the lease back.
-const endFor = 5 * time.Second
-
+// end ends a lease.
 func (l *lease) end(c *Client) {
 	l.stop()
 	<-l.done
+	l.release(c)
+}
+
+// endFor bounds how long release tries to give the lease back.
+const endFor = 5 * time.Second
+
+func (l *lease) release(c *Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), endFor)
 	defer cancel()
 	kv, err := c.js.KeyValue(ctx, c.cluster.Bucket())
@@ -294,7 +301,10 @@ func (l *lease) end(c *Client) {
 	_ = again(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, endFor/2)
 		defer cancel()
-		err := kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
+		var err error = jetstream.ErrKeyExists
+		if l.at > 0 {
+			err = kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
+		}
 		if refused(err) && l.look(ctx, kv) { // otherwise it has expired, or another holder has it
 			err = kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
 		}
