@@ -87,6 +87,54 @@ func TestTrain(t *testing.T) {
 	h.inStep(2, 600)
 }
 
+// A training, and an update, go on with other nodes when one is lost that has a part of it.
+func TestTrainingsOutlastNodes(t *testing.T) {
+	h := build(t, 1, 3, 4, 2)
+	c := h.connect()
+	pairs, err := c.CreateCollection(t.Context(), "pairs", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	importAll(t, pairs, dbkit.Pairs(600, synth.Config{Seed: 5}))
+	h.inStep(2, 600)
+	nodes := []string{"n0", "n1", "n2"}
+	if testing.Short() {
+		nodes = nodes[:1]
+	}
+	for i, node := range nodes {
+		told := 0
+		lose := func(string, int64, int64) {
+			if told--; told == 0 {
+				h.leave(node)
+			}
+		}
+		again := func() {
+			if h.nodes[node] != nil {
+				t.Fatalf("%s has not been lost", node)
+			}
+			h.open(node)
+			h.inStep(2, 600)
+		}
+		told = 2 + 3*i // nodes have sessions, and sums
+		got, err := pairs.Train(t.Context(), db.TrainOptions{Activate: true,
+			Options: fit.Options{Bits: 16, Anchors: 40, Progress: lose}})
+		if err != nil || got.Items != 600 {
+			t.Fatalf("without %s: %+v, %v", node, got, err)
+		}
+		again()
+		told = 1 // the others may not have summed yet
+		up, err := pairs.Update(t.Context(), cluster.UpdateOptions{Progress: lose})
+		if err != nil || up.Items["image"] != 600 {
+			t.Fatalf("an update without %s: %+v, %v", node, up, err)
+		}
+		again()
+		all, err := pairs.Spaces(t.Context())
+		if err != nil || len(all) != i+1 || all[i].Items != 600 || all[i].Shards != 4 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+	}
+}
+
 // A trainer that is gone while shards make codes leaves nothing: the next one completes the space that a
 // shard uses already, and drops any other.
 func TestKilledTrainings(t *testing.T) {
