@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
@@ -15,7 +17,8 @@ import (
 // BackupOptions are the options of Client.Backup. The zero value stores backups and nothing else.
 type BackupOptions struct {
 	// Trim removes from each log the messages that its backup covers, except the latest Keep, once the backup
-	// has been read back whole. A node that was away for longer starts from the backup.
+	// has been read back whole, and the nodes of the shard find it. A node that was away for longer starts
+	// from the backup.
 	Trim bool
 	Keep uint64 // messages; 0 means 10,000. A log with no more messages stays as it is
 
@@ -37,11 +40,15 @@ type Backup struct {
 // Backup has one node of each shard store a backup in the place for backups (NodeOptions.Backups) and read it
 // back, one shard after the other. Writes and searches go on. The backups are from different moments: each is
 // the state of its shard after some message of its log, and has every write that was acknowledged before
-// Backup was called. An error names the shards without a backup.
+// Backup was called. Other nodes of the shard that answer must find the backup, too, before its log is
+// trimmed. An error names the shards without a backup, or with one that a node does not find.
 func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err error) {
 	o.Keep = cmp.Or(o.Keep, 10_000)
 	for shard := range c.Shards() {
-		b, berr := c.backup(ctx, shard, wire.Order{Trim: o.Trim, Keep: o.Keep}, c.plan.Nodes(shard))
+		b, berr := c.backup(ctx, shard, c.plan.Nodes(shard))
+		if berr == nil && o.Trim && b.Position > o.Keep {
+			berr = c.logs[shard].Trim(ctx, b.Position+1-o.Keep)
+		}
 		if berr != nil {
 			err = errors.Join(err, fmt.Errorf("shard %d: %w", shard, berr))
 			continue
@@ -54,18 +61,18 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err
 	return all, err
 }
 
-// backup has one of some nodes make a backup of a shard.
-func (c *Client) backup(ctx context.Context, shard int, o wire.Order, nodes []string) (Backup, error) {
-	o.Do, o.Shard = wire.Backup, shard
+// backup has one of some nodes make a backup of a shard, which all nodes of the shard must find.
+func (c *Client) backup(ctx context.Context, shard int, nodes []string) (Backup, error) {
 	var errs []error // of all nodes: any of them may be transient
 	for _, node := range nodes {
-		a, err := c.order(ctx, node, o)
-		var b vault.Entry
+		a, err := c.order(ctx, node, wire.Order{Do: wire.Backup, Shard: shard})
+		var e vault.Entry
 		if err == nil {
-			err = json.Unmarshal(a.Data, &b)
+			err = json.Unmarshal(a.Data, &e)
 		}
 		if err == nil {
-			return Backup{Shard: shard, Node: node, ID: b.Backup, Items: b.Items, Position: b.Least}, nil
+			b := Backup{Shard: shard, Node: node, ID: e.Backup, Items: e.Items, Position: e.Least}
+			return b, c.shared(ctx, b)
 		}
 		errs = append(errs, fmt.Errorf("node %s: %w", node, err))
 	}
@@ -74,3 +81,33 @@ func (c *Client) backup(ctx context.Context, shard int, o wire.Order, nodes []st
 	}
 	return Backup{}, errors.Join(errs...)
 }
+
+// shared checks that all nodes of a shard that answer find a backup: their places may be different ones.
+func (c *Client) shared(ctx context.Context, b Backup) error {
+	nodes := slices.DeleteFunc(slices.Clone(c.plan.Nodes(b.Shard)),
+		func(node string) bool { return node == b.Node })
+	return each(ctx, len(nodes), func(ctx context.Context, i int) error {
+		ctx, cancel := context.WithTimeout(ctx, findFor)
+		defer cancel()
+		a, err := c.order(ctx, nodes[i], wire.Order{Do: wire.Newest, Shard: b.Shard})
+		var fault *wire.Fault
+		var e vault.Entry
+		switch {
+		case errors.Is(err, wire.ErrNotHere), err != nil && !errors.As(err, &fault): // it does not answer
+			return nil
+		case err == nil:
+			err = json.Unmarshal(a.Data, &e)
+		}
+		if err == nil && e.Backup != b.ID && e.Least <= b.Position {
+			err = fmt.Errorf("%w: the newest one there is %s", db.ErrNotFound, e.Backup)
+		}
+		if err != nil {
+			return fmt.Errorf("node %s does not find backup %s of node %s: give all nodes the same place for backups: %w",
+				nodes[i], b.ID, b.Node, err)
+		}
+		return nil
+	})
+}
+
+// findFor bounds the time in which a node reads which backup is the newest.
+const findFor = 10 * time.Second

@@ -129,7 +129,7 @@ func (c *Client) Rebuild(ctx context.Context, shard int, node string, waits func
 	if len(nodes) == len(c.plan.Nodes(shard)) {
 		return fmt.Errorf("%w: shard %d on node %s", db.ErrNotFound, shard, node)
 	}
-	if _, err := c.backup(ctx, shard, wire.Order{}, nodes); err != nil {
+	if _, err := c.backup(ctx, shard, nodes); err != nil {
 		return fmt.Errorf("a backup of another node: %w", err)
 	}
 	if _, err := c.order(ctx, node, wire.Order{Do: wire.Rebuild, Shard: shard}); err != nil {

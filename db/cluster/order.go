@@ -86,9 +86,14 @@ func (n *Node) carryOut(o *wire.Order) (a *wire.Answer, err error) {
 	switch o.Do {
 	case wire.Backup:
 		b, err := r.Backup(n.ctx)
-		if err == nil && o.Trim && b.Least > o.Keep {
-			err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
+		if err == nil {
+			a.Data, err = json.Marshal(b)
 		}
+		return a, err
+	case wire.Newest:
+		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
+		defer cancel()
+		b, err := r.Vault.Entry(ctx, o.Shard)
 		if err == nil {
 			a.Data, err = json.Marshal(b)
 		}

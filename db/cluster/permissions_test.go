@@ -173,16 +173,15 @@ func TestPermissions(t *testing.T) {
 			"$JS.API.STREAM.UPDATE.FDDHDB_main_0", "$JS.API.STREAM.MSG.DELETE.FDDHDB_main_0",
 			"$JS.API.STREAM.CREATE.x", "$JS.API.CONSUMER.CREATE.FDDHDB_main_0",
 			"$JS.API.STREAM.LEADER.STEPDOWN.FDDHDB_main_0", "$JS.API.STREAM.SNAPSHOT.FDDHDB_main_0",
-			"fddhdb.main.changed"} {
+			"$JS.API.STREAM.PURGE.FDDHDB_main_0", "fddhdb.main.changed"} {
 			if err := nc.Publish(subject, []byte("{}")); err != nil {
 				t.Fatal(err)
 			}
 			denied(subject)
 		}
 		if user != "node" {
-			for _, subject := range []string{"$JS.API.STREAM.PURGE.FDDHDB_main_0", "_INBOX.admin.x",
-				"fddhdb.main.admin.a", "$JS.API.STREAM.MSG.GET.FDDHDB_main_0",
-				"$JS.API.DIRECT.GET.FDDHDB_main_0"} {
+			for _, subject := range []string{"_INBOX.admin.x", "fddhdb.main.admin.a",
+				"$JS.API.STREAM.MSG.GET.FDDHDB_main_0", "$JS.API.DIRECT.GET.FDDHDB_main_0"} {
 				if err := nc.Publish(subject, []byte("{}")); err != nil {
 					t.Fatal(err)
 				}

@@ -172,6 +172,51 @@ func TestBackupsHaveAllThatWasWritten(t *testing.T) {
 	}
 }
 
+// A place for backups that is not the same for all nodes is told, before anything relies on it.
+func TestPlaceThatIsNotShared(t *testing.T) {
+	h := build(t, 1, 2, 1, 2)
+	c := h.connect()
+	codesOf(t, c)
+	putSome(t, c, 0, 100)
+	h.leave("n1")
+	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "test", Node: "n1",
+		Dir: filepath.Join(h.dir, "n1"), Conn: h.conn("n1"), Backups: t.TempDir(),
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.nodes["n1"] = n
+	h.inStep(2, 100)
+	js, err := jetstream.New(h.conn("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trimmed := func() bool {
+		t.Helper()
+		s, err := js.Stream(t.Context(), "FDDHDB_test_0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.CachedInfo().State.FirstSeq > 1
+	}
+	for range 2 {
+		all, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1})
+		if !errors.Is(err, db.ErrNotFound) || !strings.Contains(err.Error(), "node n1 does not find backup") ||
+			len(all) != 0 || trimmed() {
+			t.Errorf("%+v, %v", all, err)
+		}
+		if err := c.Rebuild(t.Context(), 0, "n1", nil); !errors.Is(err, db.ErrNotFound) {
+			t.Error("a rebuild:", err)
+		}
+		h.inStep(2, 100)
+	}
+	h.leave("n1") // it cannot say
+	all, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1})
+	if err != nil || len(all) != 1 || !trimmed() {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 // A cluster whose servers and nodes are lost comes back from its backups, under another name or the same,
 // and goes on.
 func TestClusterFromBackups(t *testing.T) {

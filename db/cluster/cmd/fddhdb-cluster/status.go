@@ -220,8 +220,8 @@ func backupCommand(e *env) *cobra.Command {
 		GroupID: groupCare,
 		Long: usage.Prose(`
 			Backup has a node of each shard store a backup of it where the nodes have their
-			--backups, one shard after the other, and read it again. Writes and searches go
-			on. Only what is new is copied.
+			--backups, one shard after the other, and read it again. Its other nodes have to
+			find it there. Writes and searches go on. Only what is new is copied.
 
 			--trim then removes from each log what its backup holds, but for the latest --keep
 			messages: a node that was away for no longer than these goes on with the log,
