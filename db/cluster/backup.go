@@ -65,13 +65,11 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err
 func (c *Client) backup(ctx context.Context, shard int, nodes []string) (Backup, error) {
 	var errs []error // of all nodes: any of them may be transient
 	for _, node := range nodes {
-		a, err := c.order(ctx, node, wire.Order{Do: wire.Backup, Shard: shard})
-		var e vault.Entry
-		if err == nil {
-			err = json.Unmarshal(a.Data, &e)
+		b, err := c.backupOn(ctx, shard, node)
+		for try := 1; try < backupTries && errors.Is(err, db.ErrConflict); try++ {
+			b, err = c.backupOn(ctx, shard, node)
 		}
 		if err == nil {
-			b := Backup{Shard: shard, Node: node, ID: e.Backup, Items: e.Items, Position: e.Least}
 			return b, c.shared(ctx, b)
 		}
 		errs = append(errs, fmt.Errorf("node %s: %w", node, err))
@@ -82,6 +80,29 @@ func (c *Client) backup(ctx context.Context, shard int, nodes []string) (Backup,
 	return Backup{}, errors.Join(errs...)
 }
 
+// backupTries bounds how often a backup is made while somebody else makes backups, too.
+const backupTries = 3
+
+// backupOn has a node make a backup of a shard, which the log continues: the entry of an older backup may
+// have replaced that of a newer one behind which somebody else has trimmed the log.
+func (c *Client) backupOn(ctx context.Context, shard int, node string) (b Backup, err error) {
+	a, err := c.order(ctx, node, wire.Order{Do: wire.Backup, Shard: shard})
+	if err != nil {
+		return b, err
+	}
+	var e vault.Entry
+	if err := json.Unmarshal(a.Data, &e); err != nil {
+		return b, err
+	}
+	b = Backup{Shard: shard, Node: node, ID: e.Backup, Items: e.Items, Position: e.Least}
+	log, err := c.logs[shard].Info(ctx)
+	if err == nil && log.First > b.Position+1 {
+		err = fmt.Errorf("%w: the log begins at %d meanwhile, and backup %s goes to %d", db.ErrConflict, log.First,
+			b.ID, b.Position)
+	}
+	return b, err
+}
+
 // shared checks that all nodes of a shard that answer find a backup: their places may be different ones.
 func (c *Client) shared(ctx context.Context, b Backup) error {
 	nodes := slices.DeleteFunc(slices.Clone(c.plan.Nodes(b.Shard)),
@@ -89,25 +110,15 @@ func (c *Client) shared(ctx context.Context, b Backup) error {
 	return each(ctx, len(nodes), func(ctx context.Context, i int) error {
 		ctx, cancel := context.WithTimeout(ctx, findFor)
 		defer cancel()
-		a, err := c.order(ctx, nodes[i], wire.Order{Do: wire.Newest, Shard: b.Shard})
+		_, err := c.order(ctx, nodes[i], wire.Order{Do: wire.Find, Shard: b.Shard, File: b.ID})
 		var fault *wire.Fault
-		var e vault.Entry
-		switch {
-		case errors.Is(err, wire.ErrNotHere), err != nil && !errors.As(err, &fault): // it does not answer
+		if !errors.As(err, &fault) || errors.Is(err, wire.ErrNotHere) { // or it does not answer
 			return nil
-		case err == nil:
-			err = json.Unmarshal(a.Data, &e)
 		}
-		if err == nil && e.Backup != b.ID && e.Least <= b.Position {
-			err = fmt.Errorf("%w: the newest one there is %s", db.ErrNotFound, e.Backup)
-		}
-		if err != nil {
-			return fmt.Errorf("node %s does not find backup %s of node %s: give all nodes the same place for backups: %w",
-				nodes[i], b.ID, b.Node, err)
-		}
-		return nil
+		return fmt.Errorf("node %s does not find the backup of node %s: give all nodes the same place for backups: %w",
+			nodes[i], b.Node, err)
 	})
 }
 
-// findFor bounds the time in which a node reads which backup is the newest.
+// findFor bounds the time in which a node finds a backup.
 const findFor = 10 * time.Second

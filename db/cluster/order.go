@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
@@ -90,12 +91,12 @@ func (n *Node) carryOut(o *wire.Order) (a *wire.Answer, err error) {
 			a.Data, err = json.Marshal(b)
 		}
 		return a, err
-	case wire.Newest:
+	case wire.Find:
 		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
 		defer cancel()
-		b, err := r.Vault.Entry(ctx, o.Shard)
+		from, err := r.Vault.Repository(ctx, o.Shard)
 		if err == nil {
-			a.Data, err = json.Marshal(b)
+			_, err = backup.Find(ctx, from, backup.Choice{ID: o.File})
 		}
 		return a, err
 	case wire.Survey:

@@ -10,6 +10,8 @@ type Order struct {
 	ID    ID
 	Shard int
 
+	File string // id of a backup
+
 	Session    ID // of a training
 	Collection string
 	From       uint64 // a sequence of the log that the replica must have applied
@@ -24,7 +26,7 @@ type Action uint8
 
 const (
 	Backup   Action = 1 + iota // makes a backup of Shard. Answer.Data is a vault.Entry as JSON
-	Newest                     // Answer.Data is the vault.Entry of Shard that the node finds, as JSON
+	Find                       // finds the backup File of Shard, or answers with an error
 	Survey                     // begins a session over items of Shard. Answer.Survey describes them
 	Sum                        // sums over items of a session. Answer.Data is the sum
 	Model                      // Answer.Data is the file of the model of Space
