@@ -298,7 +298,7 @@ const (
 	readBytes = 8 << 20
 	readFor   = time.Second
 	idle      = 250 * time.Millisecond // first pause between reads without a tick; each one is twice as long
-	mostIdle  = 20 * time.Second       // bounds the pause
+	mostIdle  = 30 * time.Second       // bounds the pause
 )
 
 // Follow calls f with the messages from a sequence on, in batches and in order, until the context ends or f

@@ -279,7 +279,7 @@ func (r *Replica) identity() apply.Identity {
 }
 
 // every is how often a replica compares its state with the log.
-const every = 30 * time.Second
+const every = time.Minute
 
 // look compares the applied position with the log now and then, and ends follow if they differ: a log
 // may lose its last messages, and get others in their place.
