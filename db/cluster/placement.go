@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -35,8 +34,9 @@ func (c *Client) Placement() []Placement {
 }
 
 // Move moves a replica of a shard from one node to another. The new node joins by a backup or by the log, and
-// serves only when it has caught up; then the old node leaves. Requests are answered all the time. If the
-// context ends early, both nodes have the shard: call Move again. waits, unless nil, hears why Move waits.
+// serves only when it has caught up; then the old node leaves, as soon as enough others have caught up, too.
+// Requests are answered all the time. If the context ends early, both nodes have the shard: call Move again.
+// waits, unless nil, hears why Move waits.
 func (c *Client) Move(ctx context.Context, shard int, from, to string, waits func(why string)) error {
 	if err := c.check(shard); err != nil {
 		return err
@@ -60,7 +60,10 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string, waits fun
 		return err
 	}
 	if err := c.caughtUp(ctx, shard, to, waits); err != nil {
-		return fmt.Errorf("shard %d on node %s: %w", shard, to, err)
+		return err
+	}
+	if err := c.enough(ctx, shard, from, waits); err != nil {
+		return err
 	}
 	return c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
 		if !slices.Contains(nodes, to) { // another client moves it
@@ -76,28 +79,76 @@ func (c *Client) caughtUp(ctx context.Context, shard int, node string, waits fun
 	if err != nil {
 		return err
 	}
-	problem, told := "it does not answer", time.Now()
-	for {
-		n, err := c.status(ctx, node)
-		if err != nil {
-			problem = err.Error()
+	return until(ctx, waits, func() error {
+		if why := c.lacks(ctx, shard, node, info.Last); why != "" {
+			return fmt.Errorf("shard %d on node %s: %s", shard, node, why)
 		}
-		for _, s := range n.Shards {
-			if s.Shard != shard {
+		return nil
+	})
+}
+
+// enough waits until as many nodes have caught up with a shard as it has replicas, without a node that is to
+// leave. Others may be lost, or be new and not complete after a move that was given up.
+func (c *Client) enough(ctx context.Context, shard int, without string, waits func(why string)) error {
+	info, err := c.logs[shard].Info(ctx)
+	if err != nil {
+		return err
+	}
+	return until(ctx, waits, func() error {
+		good, others := 0, 0
+		var why error
+		for _, node := range c.plan.Nodes(shard) {
+			if node == without {
 				continue
 			}
-			if s.Problem == "" && s.Applied >= info.Last {
-				return nil
+			others++
+			if lacks := c.lacks(ctx, shard, node, info.Last); lacks == "" {
+				good++
+			} else {
+				why = errors.Join(why, fmt.Errorf("shard %d on node %s: %s", shard, node, lacks))
 			}
-			problem = cmp.Or(s.Problem, fmt.Sprintf("it is at %d of %d", s.Applied, info.Last))
+		}
+		if good >= min(c.plan.Settings.Replicas, others) {
+			return nil
+		}
+		return fmt.Errorf("node %s stays, as too few others have the shard: %w", without, why)
+	})
+}
+
+// lacks says what a node lacks of a shard, whose log goes to a sequence; "" is nothing.
+func (c *Client) lacks(ctx context.Context, shard int, node string, last uint64) string {
+	n, err := c.status(ctx, node)
+	if err != nil {
+		return err.Error()
+	}
+	for _, s := range n.Shards {
+		switch {
+		case s.Shard != shard:
+		case s.Problem != "":
+			return s.Problem
+		case s.Applied < last:
+			return fmt.Sprintf("it is at %d of %d", s.Applied, last)
+		default:
+			return ""
+		}
+	}
+	return "it does not have it yet"
+}
+
+// until waits until a check succeeds. waits hears every few seconds why it does not.
+func until(ctx context.Context, waits func(why string), check func() error) error {
+	for told := time.Now(); ; {
+		why := check()
+		if why == nil {
+			return nil
 		}
 		if waits != nil && time.Since(told) > 5*time.Second {
 			told = time.Now()
-			waits(fmt.Sprintf("shard %d on node %s: %s", shard, node, problem))
+			waits(why.Error())
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s", context.Cause(ctx), problem)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), why)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

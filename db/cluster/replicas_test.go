@@ -173,6 +173,39 @@ func TestBackupsHaveAllThatWasWritten(t *testing.T) {
 	}
 }
 
+// A node does not leave a shard that too few others have: one that is lost, or was given up while it joined,
+// does not count.
+func TestMovesLeaveEnoughReplicas(t *testing.T) {
+	h := build(t, 1, 3, 1, 2)
+	c := h.connect()
+	codesOf(t, c)
+	putSome(t, c, 0, 100)
+	h.inStep(2, 100)
+	h.leave("n1")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	err := c.Move(ctx, 0, "n0", "n2", nil)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "n0 stays") ||
+		!strings.Contains(err.Error(), "n1") {
+		t.Error(err)
+	}
+	if nodes := c.Placement()[0].Nodes; !slices.Contains(nodes, "n0") {
+		t.Errorf("the shard is on %q", nodes)
+	}
+	if err := c.Move(t.Context(), 0, "n1", "n2", nil); err != nil { // the lost one leaves
+		t.Error(err)
+	}
+	h.open("n1")
+	if err := c.Move(t.Context(), 0, "n0", "n1", nil); err != nil {
+		t.Error(err)
+	}
+	if nodes := c.Placement()[0].Nodes; len(nodes) != 2 || slices.Contains(nodes, "n0") {
+		t.Errorf("the shard is on %q", nodes)
+	}
+	eventually(t, "n0 has nothing any more", func() bool { return len(h.nodes["n0"].Status().Shards) == 0 })
+	h.inStep(2, 100)
+}
+
 // Whoever makes backups at a time, and trims the log behind them, the log goes on from the newest.
 func TestBackupsAtATime(t *testing.T) {
 	h := build(t, 1, 2, 1, 2)
