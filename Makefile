@@ -17,7 +17,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 NESTED = examples/emoji experiments test contrib/promfddhdb contrib/otelfddhdb db/beam examples/beam db/cluster \
 	examples/cluster
 
-.PHONY: all build test long race lint fuzz kill faults field soak metamorphic backups s3 bench figures cross vuln release integration ci
+.PHONY: all build test long race lint fuzz kill faults field soak metamorphic backups s3 bench figures cross arm64 vuln release integration ci
 
 # Targets run the tests that take long, too, on a sample (internal/effort); go test ./... leaves them out.
 export FDDHDB_LONG ?= sample
@@ -148,13 +148,20 @@ page:
 integration:
 	$(GO) test -timeout 0 -run Quality ./model/fit -args -figures -seeds 12
 	FDDHDB_SEED=$(SEED) $(RACE) -count=1 -timeout 60m ./...
-	$(MAKE) long fuzz kill faults field soak metamorphic backups s3 beam cluster page cross
+	$(MAKE) long fuzz kill faults field soak metamorphic backups s3 beam cluster page cross arm64
 
 # The platforms that are supported have to compile without cgo.
 cross:
 	@for os in linux darwin windows; do for arch in amd64 arm64; do \
 	  echo "== $$os/$$arch"; GOOS=$$os GOARCH=$$arch $(GO) build ./... || exit 1; \
 	done; done
+
+# Codes have the same bits on arm64, which qemu-user emulates. Its tests there are also the only ones of the kernels
+# for NEON where no such machine is at hand.
+QEMU = qemu-aarch64-static
+arm64:
+	GOARCH=arm64 $(GO) test -count=1 -exec $(QEMU) ./model/internal/dense
+	GOARCH=arm64 $(GO) test -count=1 -exec $(QEMU) -run 'SameBits|TestLog' ./model
 
 # Archives of the shell for every platform, Debian packages, a formula of Homebrew, bills of
 # materials and checksums, into dist: the same bytes wherever the same commit is built by the

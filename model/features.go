@@ -116,7 +116,7 @@ func (f *Features) Apply(dst []float32, v Vector) {
 		}
 	case FeaturesLog:
 		for j, v := range x {
-			dst[j] = float32(math.Log(float64(max(v, 0)) + f.Shift[j]))
+			dst[j] = float32(log(float64(max(v, 0)) + f.Shift[j]))
 		}
 	case FeaturesL2:
 		normalise(dst, x)
@@ -139,12 +139,42 @@ func (f *Features) applySparse(dst []float32, v Vector) bool {
 		}
 	case FeaturesLog:
 		for e, j := range v.Index {
-			dst[e] = float32(math.Log1p(float64(max(v.Value[e], 0)) / f.Shift[j]))
+			dst[e] = float32(log1p(float64(max(v.Value[e], 0)) / f.Shift[j]))
 		}
 	default:
 		return false
 	}
 	return true
+}
+
+// log returns ln x for x > 0, within 2 ulp, with the same bits on all processors: math.Log has
+// fused operations on some. With x = 2^k m and s = (m-1)/(m+1), ln x = k ln 2 + 2 s + 2 s^3/3 + 2 s^5/5 and
+// so on, where sqrt(1/2) <= m < sqrt(2).
+func log(x float64) float64 {
+	if x == 0 || x > math.MaxFloat64 {
+		return math.Log(x)
+	}
+	m, k := math.Frexp(x)
+	if m < math.Sqrt2/2 {
+		m *= 2
+		k--
+	}
+	s := (m - 1) / (m + 1)
+	z := float64(s * s)
+	sum := 0.0
+	for n := 23; n >= 3; n -= 2 {
+		sum = float64(z * (sum + 1/float64(n)))
+	}
+	return float64(float64(k)*math.Ln2) + 2*(s+float64(s*sum))
+}
+
+// log1p returns ln(1+x) for x >= 0 (W. Kahan, in the HP-15C manual, 1982).
+func log1p(x float64) float64 {
+	u := 1 + x
+	if u == 1 || u > math.MaxFloat64 {
+		return x
+	}
+	return log(u) * (x / (u - 1))
 }
 
 // ApplyAll replaces the vectors by their features, on GOMAXPROCS goroutines.

@@ -343,7 +343,7 @@ func (f *Map) pack() {
 	s.mean = make([]float64, d)
 	for j, v := range f.mean {
 		s.mean[j] = v * f.scale
-		s.square += s.mean[j] * s.mean[j]
+		s.square += float64(s.mean[j] * s.mean[j]) // not fused: the same bits on all processors
 	}
 	centred := make([]float32, k*d)
 	for i := range k {
@@ -352,7 +352,7 @@ func (f *Map) pack() {
 		f.centre(a, a)
 		shift := 0.0
 		for j, v := range a {
-			shift += s.mean[j] * float64(v)
+			shift += float64(s.mean[j] * float64(v))
 		}
 		f.norms[i] = float32(dense.SquaredNorm(a) + 2*shift)
 	}
@@ -413,7 +413,7 @@ func (f *Map) rbfPacked(phi dense.Matrix[float32], rows *csr) {
 		x, row := rows.row(i), phi.Data[i*phi.Stride:][:phi.Cols]
 		shift := 0.0
 		for e, j := range x.Index {
-			shift += f.sparse.mean[j] * float64(x.Value[e])
+			shift += float64(f.sparse.mean[j] * float64(x.Value[e]))
 		}
 		if norm := dense.SquaredNorm(x.Value) - 2*shift + f.sparse.square; norm < farAway {
 			dense.Gaussian(row, row, float32(norm), f.norms, 1)

@@ -17,10 +17,10 @@
 // workers, on how a caller cuts the rows into calls, on where the slices are in memory,
 // or on the blocking for the caches. So an item has the same features and projections,
 // to the last bit, alone and in a batch. Cholesky and CholeskySolve consist of such
-// products. The sets in assembly agree with one another to the last bit too. The
-// generic set does not agree with them, as it does not fuse multiplications with
-// additions. TestMulNTOfBlocks, TestGramOfParts and TestGaussianAlone prove this for
-// blocks and rows, TestSetsAgree for the sets.
+// products. All sets agree with one another to the last bit too: each multiplication is
+// fused with its addition, which the generic set computes with more digits.
+// TestMulNTOfBlocks, TestGramOfParts and TestGaussianAlone prove this for blocks and
+// rows, TestSetsAgree for the sets.
 //
 // A sum of n terms in one order has a relative error of at most n times the
 // rounding of one operation: n 2^-24 sum|x_i y_i| for the float32 products, and

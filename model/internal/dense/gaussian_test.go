@@ -2,6 +2,7 @@ package dense
 
 import (
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
@@ -108,4 +109,30 @@ func TestGaussianAlone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// One rounding is that of arithmetic with all digits, also where a float64 is between two float32 or the
+// result is tiny.
+func TestFMA32(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	exact := func(v float32) *big.Float { return new(big.Float).SetPrec(600).SetFloat64(float64(v)) }
+	number := func(exponents int) float32 {
+		v := math.Float32frombits(rng.Uint32()&0x807fffff | uint32(127-exponents/2+rng.IntN(exponents))<<23)
+		if rng.IntN(2) == 0 { // few digits: sums are between two others
+			v = math.Float32frombits(math.Float32bits(v) &^ 0xfff)
+		}
+		return v
+	}
+	for i := range 100_000 {
+		x, y, z := number(4), number(4), number(60)
+		if i%4 == 0 { // the least numbers
+			x, z = x*0x1p-70, z*0x1p-126
+			y *= 0x1p-70
+		}
+		sum := new(big.Float).SetPrec(600).Mul(exact(x), exact(y))
+		want, _ := sum.Add(sum, exact(z)).Float32()
+		if got := fma32(x, y, z); got != want {
+			t.Fatalf("%x * %x + %x = %x, not %x", x, y, z, want, got)
+		}
+	}
 }

@@ -1,10 +1,45 @@
 package dense
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
-// Kernels for machines without assembly, as fast as those of gonum. They add in one
-// order wherever the numbers are in memory. Converting each product keeps the compiler
-// from fusing it with the addition in one kernel and not in another.
+// Kernels for machines without assembly. They add in one order wherever the numbers are
+// in memory, and round as the instructions of the others do: once for a product and its
+// sum.
+
+// fma returns x*y + z, rounded once.
+func fma[T Float](x, y, z T) T {
+	if unsafe.Sizeof(x) == 8 {
+		return T(math.FMA(float64(x), float64(y), float64(z)))
+	}
+	return T(fma32(float32(x), float32(y), float32(z)))
+}
+
+// fma32 is fma for float32. A float64 holds the product exactly. The sum is rounded to
+// float64, and then to float32: that differs from one rounding only where the float64 is
+// in the middle between two float32, or is too small for all of their digits, and the
+// sum is not exact. Then its last bit is set, so that it lies on the side of the sum
+// (S. Boldo and G. Melquiond, Emulation of FMA and correctly rounded sums, 2008).
+func fma32(x, y, z float32) float32 {
+	const low = 1<<29 - 1 // digits that a float32 lacks
+	p, a := float64(x)*float64(y), float64(z)
+	s := p + a
+	bits := math.Float64bits(s)
+	if bits&low != 1<<28 && math.Abs(s) >= 0x1p-126 {
+		return float32(s)
+	}
+	b := s - p
+	if e := (p - (s - b)) + (a - b); e != 0 && bits&1 == 0 {
+		if (e > 0) == (s > 0) {
+			bits++
+		} else {
+			bits--
+		}
+	}
+	return float32(math.Float64frombits(bits))
+}
 
 func tileGeneric[T Float](t *tile) {
 	for i := 0; i < tileRows; i += 2 {
@@ -28,12 +63,12 @@ func tile2x3[T Float](t *tile, i, j int) {
 	for range t.n {
 		row := (*[3]T)(unsafe.Add(t.b, b))
 		u, v := *(*T)(unsafe.Add(t.a, a0)), *(*T)(unsafe.Add(t.a, a1))
-		x0 += T(u * row[0])
-		y0 += T(v * row[0])
-		x1 += T(u * row[1])
-		y1 += T(v * row[1])
-		x2 += T(u * row[2])
-		y2 += T(v * row[2])
+		x0 = fma(u, row[0], x0)
+		y0 = fma(v, row[0], y0)
+		x1 = fma(u, row[1], x1)
+		y1 = fma(v, row[1], y1)
+		x2 = fma(u, row[2], x2)
+		y2 = fma(v, row[2], y2)
 		a0, a1, b = a0+t.col, a1+t.col, b+panelBytes
 	}
 	c0[0], c0[1], c0[2] = x0, x1, x2
@@ -49,12 +84,12 @@ func rowGeneric[T Float](n int, a, b unsafe.Pointer, panels int, c unsafe.Pointe
 			at := panel*n*panelBytes + j
 			for _, v := range x {
 				row := (*[6]T)(unsafe.Add(b, at))
-				s0 += T(v * row[0])
-				s1 += T(v * row[1])
-				s2 += T(v * row[2])
-				s3 += T(v * row[3])
-				s4 += T(v * row[4])
-				s5 += T(v * row[5])
+				s0 = fma(v, row[0], s0)
+				s1 = fma(v, row[1], s1)
+				s2 = fma(v, row[2], s2)
+				s3 = fma(v, row[3], s3)
+				s4 = fma(v, row[4], s4)
+				s5 = fma(v, row[5], s5)
 				at += panelBytes
 			}
 			*(*[6]T)(unsafe.Add(c, panel*panelBytes+j)) = [6]T{s0, s1, s2, s3, s4, s5}
@@ -72,7 +107,7 @@ func sparseGeneric(index []uint32, value []float32, b unsafe.Pointer, panel, pan
 		for e, v := range value {
 			row := (*[w]float32)(unsafe.Add(b, i*panel+int(index[e])*panelBytes))
 			for j := range sum {
-				sum[j] += float32(v * row[j])
+				sum[j] = fma32(v, row[j], sum[j])
 			}
 		}
 	}

@@ -200,10 +200,21 @@ func gaussianGeneric(dst, dots []float32, norm float32, norms []float32, gamma f
 	}
 }
 
-// exp returns e^x for x <= 0.
-func exp(x float32) float32 {
-	if x < expZero {
+// exp returns e^t for t <= 0, by the instructions of gaussian_amd64.h.
+func exp(t float32) float32 {
+	const high, low = 0x1.63p-1, -0x1.bd0106p-13 // ln 2 is their sum
+	switch {
+	case t < expZero:
 		return 0
+	case t != t:
+		return t
 	}
-	return float32(math.Exp(float64(x)))
+	n := float32(math.RoundToEven(float64(float32(t * 0x1.715476p+0)))) // 1 / ln 2
+	r := fma32(-low, n, fma32(-high, n, t))
+	p := float32(1.9875691500e-4)
+	for _, c := range [...]float32{1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, .5} {
+		p = fma32(p, r, c)
+	}
+	p = fma32(float32(p*r), r, r) + 1
+	return math.Float32frombits(math.Float32bits(p) + uint32(int32(n))<<23)
 }

@@ -263,11 +263,11 @@ func (f Fusion) Fuse(dst []float64, z [][]float64) (only int) {
 		}
 		total += w
 		for j, v := range x {
-			dst[j] += w * v
+			dst[j] += float64(w * v) // not fused: the same bits on all processors
 		}
 	}
 	for j, h := range f.Mean {
-		dst[j] -= total * h
+		dst[j] -= float64(total * h)
 	}
 	return only
 }
