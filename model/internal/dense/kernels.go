@@ -48,7 +48,8 @@ func depthBy(k simd.Set) int {
 //	c[i][j] += a[i][0] b[0][j] + a[i][1] b[1][j] + ... + a[i][n-1] b[n-1][j]
 //
 // in this order, for tileRows rows i and a panel of columns j. Each addition is fused
-// with its multiplication. If first is set c is taken to be 0. All distances are in bytes. Numbers of one row of b or c follow one another.
+// with its multiplication. If first is set c is taken to be 0. All distances are in
+// bytes. Numbers of one row of b or c follow one another.
 type tile struct {
 	n        int            // columns of a and rows of b
 	a        unsafe.Pointer // first number of a
