@@ -89,10 +89,10 @@
 //
 // # Exactness
 //
-// On amd64 all machines with AVX2 and FMA are one
-// architecture, and those without are another. A vector has the same features in
-// training and in a query, and the same projections alone and among others, to the last
-// bit: TestProjectVectorsIsProject. Features are float32, computed from vectors that are
+// A vector has the same features in training and in a query, and the same projections
+// alone and among others, to the last bit (TestProjectVectorsIsProject), on all
+// processors (TestSameBitsOnAllProcessors). A training on another processor may give
+// another model. Features are float32, computed from vectors that are
 // centred in float64 (sparse ones are not centred). Everything that is summed over
 // items or features is float64, because float32 sums flip bits and break the Cholesky
 // factorisation at small gamma.

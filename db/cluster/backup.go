@@ -40,14 +40,18 @@ type Backup struct {
 // Backup has one node of each shard store a backup in the place for backups (NodeOptions.Backups) and read it
 // back, one shard after the other. Writes and searches go on. The backups are from different moments: each is
 // the state of its shard after some message of its log, and has every write that was acknowledged before
-// Backup was called. Other nodes of the shard that answer must find the backup, too, before its log is
+// Backup was called. Other nodes of the shard that answer must find the backup, too; only then is the log
 // trimmed. An error names the shards without a backup, or with one that a node does not find.
 func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err error) {
 	o.Keep = cmp.Or(o.Keep, 10_000)
 	for shard := range c.Shards() {
 		b, berr := c.backup(ctx, shard, c.plan.Nodes(shard))
-		if berr == nil && o.Trim && b.Position > o.Keep {
-			berr = c.logs[shard].Trim(ctx, b.Position+1-o.Keep)
+		for try := 1; berr == nil && o.Trim && b.Position > o.Keep; try++ {
+			berr = c.trim(ctx, b, o.Keep)
+			if try == backupTries || !errors.Is(berr, db.ErrConflict) {
+				break
+			}
+			b, berr = c.backup(ctx, shard, c.plan.Nodes(shard))
 		}
 		if berr != nil {
 			err = errors.Join(err, fmt.Errorf("shard %d: %w", shard, berr))
@@ -103,22 +107,56 @@ func (c *Client) backupOn(ctx context.Context, shard int, node string) (b Backup
 	return b, err
 }
 
+// trim trims a log behind a backup. If somebody else has put the entry of an older one in its place
+// meanwhile, that is db.ErrConflict: another backup is needed, for replicas that join.
+func (c *Client) trim(ctx context.Context, b Backup, keep uint64) error {
+	if err := c.logs[b.Shard].Trim(ctx, b.Position+1-keep); err != nil {
+		return err
+	}
+	a, err := c.order(ctx, b.Node, wire.Order{Do: wire.Find, Shard: b.Shard, File: b.ID})
+	if err != nil {
+		return err
+	}
+	var e vault.Entry
+	if err := json.Unmarshal(a.Data, &e); err != nil {
+		return err
+	}
+	log, err := c.logs[b.Shard].Info(ctx)
+	if err == nil && log.First > e.Least+1 {
+		err = fmt.Errorf("%w: the log begins at %d, and the newest backup, %s, goes to %d", db.ErrConflict, log.First,
+			e.Backup, e.Least)
+	}
+	return err
+}
+
 // shared checks that all nodes of a shard that answer find a backup: their places may be different ones.
 func (c *Client) shared(ctx context.Context, b Backup) error {
 	nodes := slices.DeleteFunc(slices.Clone(c.plan.Nodes(b.Shard)),
 		func(node string) bool { return node == b.Node })
 	return each(ctx, len(nodes), func(ctx context.Context, i int) error {
-		ctx, cancel := context.WithTimeout(ctx, findFor)
+		ctx, cancel := context.WithTimeout(ctx, findingFor)
 		defer cancel()
-		_, err := c.order(ctx, nodes[i], wire.Order{Do: wire.Find, Shard: b.Shard, File: b.ID})
-		var fault *wire.Fault
-		if !errors.As(err, &fault) || errors.Is(err, wire.ErrNotHere) { // or it does not answer
-			return nil
+		for try := 1; ; try++ {
+			_, err := c.order(ctx, nodes[i], wire.Order{Do: wire.Find, Shard: b.Shard, File: b.ID})
+			var fault *wire.Fault
+			if !errors.As(err, &fault) || errors.Is(err, wire.ErrNotHere) { // or it does not answer
+				return nil
+			}
+			if try == backupTries {
+				return fmt.Errorf("node %s does not find the backup of node %s; all nodes need the same place for backups: %w",
+					nodes[i], b.Node, err)
+			}
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(time.Second): // a shared folder may lag
+			}
 		}
-		return fmt.Errorf("node %s does not find the backup of node %s: give all nodes the same place for backups: %w",
-			nodes[i], b.Node, err)
 	})
 }
 
-// findFor bounds the time in which a node finds a backup.
-const findFor = 10 * time.Second
+// Bounds of the time in which a node has to find a backup, by its own clock and by that of the client.
+const (
+	findFor    = 5 * time.Second
+	findingFor = backupTries * 2 * findFor
+)

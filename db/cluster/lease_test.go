@@ -44,11 +44,11 @@ func TestRenewalThatIsNotHeardOf(t *testing.T) {
 
 // A lease that is taken by somebody who does not wait for the answer can be taken by the next one.
 func TestLeaseNotWaitedFor(t *testing.T) {
-	h := build(t, 1, 1, 1, 1)
+	h := build(t, 3, 1, 1, 1)
 	c := h.connect()
 	pairs := c.Collection("pairs") // there is none: trainings end with that
-	for i := range 60 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*20)*time.Microsecond)
+	for i := range 25 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*200)*time.Microsecond)
 		_, _ = pairs.Train(ctx, db.TrainOptions{})
 		cancel()
 		if _, err := pairs.Train(t.Context(), db.TrainOptions{}); !errors.Is(err, db.ErrNotFound) {

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
@@ -92,11 +93,18 @@ func (n *Node) carryOut(o *wire.Order) (a *wire.Answer, err error) {
 		}
 		return a, err
 	case wire.Find:
-		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
+		ctx, cancel := context.WithTimeout(n.ctx, findFor)
 		defer cancel()
 		from, err := r.Vault.Repository(ctx, o.Shard)
 		if err == nil {
 			_, err = backup.Find(ctx, from, backup.Choice{ID: o.File})
+		}
+		var e vault.Entry
+		if err == nil {
+			e, err = r.Vault.Entry(ctx, o.Shard)
+		}
+		if err == nil {
+			a.Data, err = json.Marshal(e)
 		}
 		return a, err
 	case wire.Survey:

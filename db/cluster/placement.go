@@ -47,14 +47,20 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string, waits fun
 	if _, err := c.status(ctx, to); err != nil {
 		return err
 	}
+	replicas := 0 // that stay
 	err := c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
 		if !slices.Contains(nodes, from) {
 			return nil, fmt.Errorf("%w: shard %d on node %s", db.ErrNotFound, shard, from)
 		}
-		if slices.Contains(nodes, to) {
-			return nodes, nil
+		replicas = min(c.plan.Settings.Replicas, len(nodes))
+		if !slices.Contains(nodes, to) {
+			return append(nodes, to), nil
 		}
-		return append(nodes, to), nil
+		if len(nodes) <= replicas {
+			return nil, fmt.Errorf("%w: node %s has shard %d already: too few would stay of %q", db.ErrInvalid, to,
+				shard, nodes)
+		}
+		return nodes, nil
 	})
 	if err != nil {
 		return err
@@ -62,16 +68,30 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string, waits fun
 	if err := c.caughtUp(ctx, shard, to, waits); err != nil {
 		return err
 	}
-	if err := c.enough(ctx, shard, from, waits); err != nil {
-		return err
-	}
-	return c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
-		if !slices.Contains(nodes, to) { // another client moves it
-			return nil, fmt.Errorf("%w: shard %d has left node %s meanwhile", db.ErrConflict, shard, to)
+	for {
+		good, need, err := c.enough(ctx, shard, from, replicas, waits)
+		if err != nil {
+			return err
 		}
-		return slices.DeleteFunc(nodes, func(n string) bool { return n == from }), nil
-	})
+		err = c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
+			if !slices.Contains(nodes, to) { // another client moves it
+				return nil, fmt.Errorf("%w: shard %d has left node %s meanwhile", db.ErrConflict, shard, to)
+			}
+			stay := slices.DeleteFunc(slices.Clone(good),
+				func(n string) bool { return !slices.Contains(nodes, n) })
+			if len(stay) < need {
+				return nil, errLeft
+			}
+			return slices.DeleteFunc(nodes, func(n string) bool { return n == from }), nil
+		})
+		if !errors.Is(err, errLeft) {
+			return err
+		}
+	}
 }
+
+// errLeft says that a node that had a shard has left it meanwhile.
+var errLeft = errors.New("fddhdb: a node has left the shard")
 
 // caughtUp waits until a node has applied all messages that the log of a shard has now.
 func (c *Client) caughtUp(ctx context.Context, shard int, node string, waits func(why string)) error {
@@ -87,32 +107,35 @@ func (c *Client) caughtUp(ctx context.Context, shard int, node string, waits fun
 	})
 }
 
-// enough waits until as many nodes have caught up with a shard as it has replicas, without a node that is to
-// leave. Others may be lost, or be new and not complete after a move that was given up.
-func (c *Client) enough(ctx context.Context, shard int, without string, waits func(why string)) error {
+// enough waits until so many nodes have caught up with a shard, without a node that is to leave: others may
+// be lost, or not complete after a move that was given up. It returns these nodes, and how many of them have
+// to stay. If the node that is to leave has not caught up, nothing is lost with it, and one is enough.
+func (c *Client) enough(ctx context.Context, shard int, without string, replicas int,
+	waits func(why string)) (good []string, need int, err error) {
 	info, err := c.logs[shard].Info(ctx)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	return until(ctx, waits, func() error {
-		good, others := 0, 0
-		var why error
+	err = until(ctx, waits, func() (why error) {
+		good, need = nil, replicas
 		for _, node := range c.plan.Nodes(shard) {
-			if node == without {
-				continue
-			}
-			others++
-			if lacks := c.lacks(ctx, shard, node, info.Last); lacks == "" {
-				good++
-			} else {
+			lacks := c.lacks(ctx, shard, node, info.Last)
+			switch {
+			case node == without && lacks != "":
+				need = 1
+			case node == without:
+			case lacks == "":
+				good = append(good, node)
+			default:
 				why = errors.Join(why, fmt.Errorf("shard %d on node %s: %s", shard, node, lacks))
 			}
 		}
-		if good >= min(c.plan.Settings.Replicas, others) {
+		if len(good) >= need {
 			return nil
 		}
 		return fmt.Errorf("node %s stays, as too few others have the shard: %w", without, why)
 	})
+	return good, need, err
 }
 
 // lacks says what a node lacks of a shard, whose log goes to a sequence; "" is nothing.
@@ -238,11 +261,13 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 		done: make(chan struct{})}
 	soon, cancel := c.within(ctx)
 	defer cancel()
+	sent := false
 	err := again(soon, func(ctx context.Context) (err error) {
 		if kv, err = c.js.KeyValue(ctx, c.cluster.Bucket()); err != nil {
 			return err
 		}
 		for range lagging {
+			sent = true
 			number, err = kv.Create(ctx, name, own, jetstream.KeyTTL(leaseFor))
 			if !errors.Is(err, jetstream.ErrKeyExists) {
 				return err
@@ -264,7 +289,9 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 		return nil, fmt.Errorf("%w: %s is going on, or has ended less than %v ago", db.ErrBusy, name,
 			leaseFor)
 	} else if err != nil {
-		l.release(c) // the key may be there, and its answer lost
+		if sent { // the key may be there, or come
+			l.forget(c, kv)
+		}
 		return nil, err
 	}
 	l.number, l.at = number, number
@@ -352,15 +379,29 @@ func (l *lease) release(c *Client) {
 	_ = again(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, endFor/2)
 		defer cancel()
-		var err error = jetstream.ErrKeyExists
-		if l.at > 0 {
-			err = kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
-		}
+		err := kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
 		if refused(err) && l.look(ctx, kv) { // otherwise it has expired, or another holder has it
 			err = kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
 		}
 		return err
 	})
+}
+
+// forget gives a lease back of which its holder has not heard whether he has it.
+func (l *lease) forget(c *Client, kv jetstream.KeyValue) {
+	ctx, cancel := context.WithTimeout(context.Background(), endFor)
+	defer cancel()
+	for range lagging {
+		if l.look(ctx, kv) {
+			l.release(c)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // wireName returns a name as a part of a bucket key, where few characters are allowed.

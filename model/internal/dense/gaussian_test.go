@@ -135,4 +135,15 @@ func TestFMA32(t *testing.T) {
 			t.Fatalf("%x * %x + %x = %x, not %x", x, y, z, want, got)
 		}
 	}
+	infinite, most := float32(math.Inf(1)), float32(math.MaxFloat32)
+	for _, c := range [][4]float32{{infinite, 1, 0, infinite}, {-1, infinite, most, -infinite},
+		{most, 2, 0, infinite}, {most, 1, 0x1p102, most}, {most, 1, 0x1p103, infinite},
+		{1, 1, infinite, infinite}} {
+		if got := fma32(c[0], c[1], c[2]); got != c[3] {
+			t.Errorf("%x * %x + %x = %x, not %x", c[0], c[1], c[2], c[3], got)
+		}
+	}
+	if got := fma32(infinite, 0, 1); got == got {
+		t.Errorf("infinity times 0 is %x", got)
+	}
 }

@@ -7,7 +7,7 @@ import (
 
 // Kernels for machines without assembly. They add in one order wherever the numbers are
 // in memory, and round as the instructions of the others do: once for a product and its
-// sum.
+// sum. That is slow where the processor has no such instruction: amd64 before 2013.
 
 // fma returns x*y + z, rounded once.
 func fma[T Float](x, y, z T) T {

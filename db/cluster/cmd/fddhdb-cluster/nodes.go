@@ -306,9 +306,9 @@ func moveCommand(e *env) *cobra.Command {
 		GroupID: groupCare,
 		Long: usage.Prose(`
 			Move has a node take over a shard from another one. The new one begins with a
-			backup or with the log, and when it has caught up the old one leaves: searches
-			and writes go on all the time. The old one may be lost. Its folder of the shard
-			stays. Status has the numbers of the shards.
+			backup or with the log, and when it and enough others have caught up the old one
+			leaves: searches and writes go on all the time. The old one may be lost. Its
+			folder of the shard stays. Status has the numbers of the shards.
 
 			If move is interrupted, both have the shard: call it again.`),
 		Example: usage.Example(`fddhdb-cluster move 3 --from a --to d`),

@@ -33,7 +33,7 @@ func Check(ops []Op, shards int, shardOf func(key string) int, visual string) (f
 		switch {
 		case o.Kind.Writes() && o.Result == Failed:
 			failed[o.Value] = o
-		case o.Kind == PutIf && o.Result == OK:
+		case o.Kind == PutIf && o.result() == OK:
 			see(o.Old)
 		case o.Result == OK:
 			see(o.Read)
@@ -207,12 +207,12 @@ func (h *history) check(shard int, visual string) string {
 	for _, slack := range slacks {
 		likely := slices.DeleteFunc(h.operations(slack),
 			func(o porcupine.Operation) bool { return o.Return == math.MaxInt64 })
-		if model, _ := h.model(); porcupine.CheckOperations(model, likely) {
+		if model, _ := h.model(mostSteps); porcupine.CheckOperations(model, likely) {
 			return ""
 		}
 	}
 	all := h.operations(never)
-	model, steps := h.model()
+	model, steps := h.model(mostSteps)
 	result, info := porcupine.CheckOperationsVerbose(model, all, 0)
 	if result == porcupine.Ok {
 		return ""
@@ -226,7 +226,7 @@ func (h *history) check(shard int, visual string) string {
 		text += fmt.Sprintf("\n\t%v", o)
 	}
 	if path := fmt.Sprintf("%s%d.html", visual, shard); visual != "" {
-		model, _ := h.model() // has steps left
+		model, _ := h.model(math.MaxInt) // it goes through all orders again
 		if err := porcupine.VisualizePath(model, info, path); err == nil {
 			text += "\n\tsee " + path
 		}
@@ -295,8 +295,9 @@ var seed = maphash.MakeSeed()
 
 // model returns a shard: the order of its writes, and what sessions may see of it. Conditions on doubtful
 // keys may fail. A write has its place just before it is needed, or before another one that is: any order can
-// be brought into that form, and the search tries far fewer of them. The model counts its steps.
-func (h *history) model() (porcupine.Model, *int) {
+// be brought into that form, and the search tries far fewer of them. The model counts its steps, and refuses
+// all after most of them.
+func (h *history) model(most int) (porcupine.Model, *int) {
 	steps := new(int)
 	return porcupine.Model{
 		Init: func() any { return state{version: &version{}} },
@@ -306,7 +307,7 @@ func (h *history) model() (porcupine.Model, *int) {
 		Hash: func(s any) uint64 { return s.(state).hash },
 		Step: func(before, in, _ any) (bool, any) {
 			s := before.(state)
-			if *steps++; *steps > mostSteps {
+			if *steps++; *steps > most {
 				return false, s
 			}
 			switch in := in.(type) {

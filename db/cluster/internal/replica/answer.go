@@ -62,16 +62,21 @@ func (r *Replica) wait(ctx context.Context, s *apply.State, q *wire.Request) err
 // catchUp is how long an order waits for the log.
 const catchUp = time.Minute
 
-// caughtUp returns the state once the replica has applied a sequence that an order needs.
+// caughtUp returns the state once the replica has applied a sequence that an order needs. One that does not
+// apply its log has an error at once.
 func (r *Replica) caughtUp(ctx context.Context, seq uint64) (*apply.State, error) {
 	s := r.state.Load()
 	if s == nil || !r.follows.Load() {
 		return nil, errNotOpen
 	}
+	seq = max(seq, r.reached.Load())
+	if why := r.trouble.Load(); why != nil && s.Position().Seq < seq {
+		return nil, fmt.Errorf("%w: at %d of %d: %w", wire.ErrBehind, s.Position().Seq, seq, *why)
+	}
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
 	r.Journal.Wake()
-	if err := s.Wait(ctx, max(seq, r.reached.Load())); err != nil {
+	if err := s.Wait(ctx, seq); err != nil {
 		return nil, fmt.Errorf("%w: at %d, and the order wants %d", wire.ErrBehind, s.Position().Seq, seq)
 	}
 	return s, nil

@@ -13,6 +13,8 @@ import (
 // Backup stores a backup of the replica in the vault, reads it back, and then writes its entry. The backup
 // has all messages that the log had when Backup was called.
 func (r *Replica) Backup(ctx context.Context) (*vault.Entry, error) {
+	r.backing.Lock() // so that entries come in the order of their backups
+	defer r.backing.Unlock()
 	log, err := r.Journal.Info(ctx)
 	if err != nil {
 		return nil, err

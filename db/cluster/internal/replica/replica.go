@@ -13,6 +13,7 @@ import (
 	"math"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -59,6 +60,7 @@ type Replica struct {
 	trouble atomic.Pointer[error] // why the log is not applied, or the database not open
 
 	learning sessions
+	backing  sync.Mutex // one backup at a time
 
 	applied atomic.Uint64 // operations since the start
 }

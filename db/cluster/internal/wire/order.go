@@ -26,7 +26,7 @@ type Action uint8
 
 const (
 	Backup   Action = 1 + iota // makes a backup of Shard. Answer.Data is a vault.Entry as JSON
-	Find                       // finds the backup File of Shard, or answers with an error
+	Find                       // finds the backup File of Shard. Answer.Data is the vault.Entry as JSON
 	Survey                     // begins a session over items of Shard. Answer.Survey describes them
 	Sum                        // sums over items of a session. Answer.Data is the sum
 	Model                      // Answer.Data is the file of the model of Space
