@@ -3,9 +3,12 @@
 package cluster_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -42,6 +45,12 @@ func (s *site) finish(history *checker.History, faults []checker.Fault, sessions
 	t.Logf("an order of writes was looked for in %.1f s", time.Since(began).Seconds())
 	for _, v := range found {
 		t.Error(v)
+	}
+	if len(found) > 0 { // for who looks into it
+		b, err := json.Marshal(ops)
+		if err = cmp.Or(err, os.WriteFile(filepath.Join(s.dir, "history.json"), b, 0o666)); err != nil {
+			t.Error(err)
+		}
 	}
 	for i, o := range checker.Unexplained(ops, faults, elections) {
 		if i == 10 {

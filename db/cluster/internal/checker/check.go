@@ -192,42 +192,117 @@ func (h *history) operations(slack time.Duration) (all []porcupine.Operation) {
 	return all
 }
 
-// mostSteps bounds a search, and so its memory.
-const mostSteps = 1_000_000
+// Bounds of the steps of a search, and so of its memory: of all, and of a part in one of several tries. There
+// are stepsEach more for each operation.
+const (
+	mostSteps = 1_000_000
+	fewSteps  = 30_000
+	stepsEach = 100
+)
 
 // slacks are the times before somebody sees a write in which its place is looked for, one after the other. On
 // a busy machine, and beside faults, they are longer.
 var slacks = [...]time.Duration{10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond,
 	300 * time.Millisecond, time.Second, 3 * time.Second, never}
 
-// check searches for an order, and says why there is none. The search is long if it may place many writes
-// anywhere in a long time. So it first tries orders that are likely: writes have their places shortly before
-// somebody sees them, and those that nobody has seen and nobody knows of have not happened.
-func (h *history) check(shard int, visual string) string {
+// parts cuts a history where no write is on its way. It leaves out writes that nobody has seen and nobody
+// knows of.
+func (h *history) parts() (all []*history) {
+	writes := slices.DeleteFunc(slices.Clone(h.writes), func(w writing) bool { return w.end == never })
+	slices.SortFunc(writes, func(a, b writing) int { return cmp.Compare(a.Begin, b.Begin) })
+	seen := slices.SortedFunc(slices.Values(h.seen),
+		func(a, b *observation) int { return cmp.Compare(a.End, b.End) })
+	for len(writes) > 0 || len(seen) > 0 {
+		part := &history{doubtful: h.doubtful}
+		until, n := time.Duration(0), 0 // the end of the writes before the n-th
+		for n < len(writes) && (n == 0 || writes[n].Begin <= until) {
+			until = max(until, writes[n].end)
+			n++
+		}
+		next := never
+		if part.writes, writes = writes[:n], writes[n:]; len(writes) > 0 {
+			next = writes[0].Begin
+		}
+		k := 0
+		for k < len(seen) && seen[k].End < next {
+			k++
+		}
+		part.seen, seen = seen[:k], seen[k:]
+		all = append(all, part)
+	}
+	return all
+}
+
+// likely searches for an order behind a state, and returns the state behind it. It first tries orders in
+// which writes have their places shortly before somebody sees them.
+func (h *history) likely(from state, most int) (state, bool) {
 	for _, slack := range slacks {
-		likely := slices.DeleteFunc(h.operations(slack),
-			func(o porcupine.Operation) bool { return o.Return == math.MaxInt64 })
-		if model, _ := h.model(mostSteps); porcupine.CheckOperations(model, likely) {
-			return ""
+		all := h.operations(slack)
+		m := h.model(from, most+stepsEach*len(all))
+		if porcupine.CheckOperations(m.Model, all) {
+			return m.last, true
 		}
 	}
+	return from, false
+}
+
+// join joins parts that follow one another.
+func join(parts []*history) *history {
+	all := &history{doubtful: parts[0].doubtful}
+	for _, p := range parts {
+		all.writes, all.seen = append(all.writes, p.writes...), append(all.seen, p.seen...)
+	}
+	return all
+}
+
+// piecemeal searches for an order of one part after the other. What is seen later may contradict an order of
+// earlier parts, as reads may show older states: then it searches once more for an order of the latest parts
+// together, of ever more of them.
+func (h *history) piecemeal() bool {
+	const most = 32 // parts
+	var done []*history
+	behind := []state{{version: &version{}}} // behind[i] is behind done[:i]
+	for _, part := range h.parts() {
+		at, ok := part.likely(behind[len(done)], fewSteps)
+		for n := 1; !ok && n <= most; n *= 2 {
+			from := max(0, len(done)-n)
+			joined := join(append(slices.Clone(done[from:]), part))
+			if at, ok = joined.likely(behind[from], fewSteps); ok {
+				part, done, behind = joined, done[:from], behind[:from+1]
+			}
+		}
+		if !ok {
+			return false
+		}
+		done, behind = append(done, part), append(behind, at)
+	}
+	return true
+}
+
+// check searches for an order, and says why there is none. The search is long if it may place many writes
+// anywhere in a long time. So it first looks for a likely one.
+func (h *history) check(shard int, visual string) string {
+	if h.piecemeal() {
+		return ""
+	}
+	begin := state{version: &version{}}
 	all := h.operations(never)
-	model, steps := h.model(mostSteps)
-	result, info := porcupine.CheckOperationsVerbose(model, all, 0)
+	m := h.model(begin, mostSteps+stepsEach*len(all))
+	result, info := porcupine.CheckOperationsVerbose(m.Model, all, 0)
 	if result == porcupine.Ok {
 		return ""
 	}
 	text := fmt.Sprintf("shard %d: no order explains %d writes", shard, len(h.writes))
-	if *steps > mostSteps {
-		text = fmt.Sprintf("shard %d: in %d steps no order was found that explains %d writes", shard, mostSteps,
+	if m.steps > m.most {
+		text = fmt.Sprintf("shard %d: in %d steps no order was found that explains %d writes", shard, m.most,
 			len(h.writes))
 	}
 	for _, o := range unexplained(all, info) {
 		text += fmt.Sprintf("\n\t%v", o)
 	}
 	if path := fmt.Sprintf("%s%d.html", visual, shard); visual != "" {
-		model, _ := h.model(math.MaxInt) // it goes through all orders again
-		if err := porcupine.VisualizePath(model, info, path); err == nil {
+		m.most = math.MaxInt // it goes through all orders again
+		if err := porcupine.VisualizePath(m.Model, info, path); err == nil {
 			text += "\n\tsee " + path
 		}
 	}
@@ -293,39 +368,40 @@ const maxSessions = 16
 
 var seed = maphash.MakeSeed()
 
-// model returns a shard: the order of its writes, and what sessions may see of it. Conditions on doubtful
-// keys may fail. A write has its place just before it is needed, or before another one that is: any order can
-// be brought into that form, and the search tries far fewer of them. The model counts its steps, and refuses
-// all after most of them.
-func (h *history) model(most int) (porcupine.Model, *int) {
-	steps := new(int)
-	return porcupine.Model{
-		Init: func() any { return state{version: &version{}} },
+// A model is a shard: the order of its writes, and what sessions may see of it. Conditions on doubtful keys
+// may fail. A write has its place just before it is needed, or before another one that is: any order can be
+// brought into that form, and the search tries far fewer of them.
+type model struct {
+	porcupine.Model
+	steps, most int   // behind most steps it refuses all
+	last        state // behind the latest step: of the whole order, if one is found
+}
+
+// model returns the shard behind a state.
+func (h *history) model(from state, most int) *model {
+	m := &model{most: most, last: from}
+	m.Model = porcupine.Model{
+		Init: func() any { return from },
 		Equal: func(a, b any) bool {
 			return a.(state).hash == b.(state).hash && a.(state).loose == b.(state).loose
 		},
 		Hash: func(s any) uint64 { return s.(state).hash },
 		Step: func(before, in, _ any) (bool, any) {
 			s := before.(state)
-			if *steps++; *steps > most {
+			if m.steps++; m.steps > m.most {
 				return false, s
 			}
+			ok, next := false, s
 			switch in := in.(type) {
 			case writing:
-				return s.write(in, h.doubtful[in.Key])
+				ok, next = s.write(in, h.doubtful[in.Key])
 			case []*observation:
-				needed := !s.loose
-				for _, o := range in {
-					n, ok := s.see(o)
-					if !ok {
-						return false, s
-					}
-					needed = needed || n == s.n
-				}
-				s.loose = false
-				return needed, s
+				ok, next = s.answer(in)
 			}
-			return false, s
+			if ok {
+				m.last = next
+			}
+			return ok, next
 		},
 		DescribeOperation: func(in, out any) string {
 			if some, ok := in.([]*observation); ok {
@@ -344,7 +420,23 @@ func (h *history) model(most int) (porcupine.Model, *int) {
 			}
 			return strings.Join(all, " ")
 		},
-	}, steps
+	}
+	return m
+}
+
+// answer notes what sessions have seen. It is false if they cannot have seen it, or if it does not need the
+// last write.
+func (s state) answer(some []*observation) (bool, state) {
+	needed, before := !s.loose, s
+	for _, o := range some {
+		n, ok := s.see(o)
+		if !ok {
+			return false, before
+		}
+		needed = needed || n == s.n
+	}
+	s.loose = false
+	return needed, s
 }
 
 func (s state) write(w writing, doubtful bool) (bool, state) {
