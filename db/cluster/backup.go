@@ -87,8 +87,8 @@ func (c *Client) backup(ctx context.Context, shard int, nodes []string) (Backup,
 // backupTries bounds how often a backup is made while somebody else makes backups, too.
 const backupTries = 3
 
-// backupOn has a node make a backup of a shard, which the log continues: the entry of an older backup may
-// have replaced that of a newer one behind which somebody else has trimmed the log.
+// backupOn has a node make a backup of a shard. If another client has trimmed the log beyond this backup
+// meanwhile, that is db.ErrConflict: a replica that began with the backup could not go on with the log.
 func (c *Client) backupOn(ctx context.Context, shard int, node string) (b Backup, err error) {
 	a, err := c.order(ctx, node, wire.Order{Do: wire.Backup, Shard: shard})
 	if err != nil {
@@ -155,8 +155,7 @@ func (c *Client) shared(ctx context.Context, b Backup) error {
 	})
 }
 
-// Bounds of the time in which a node has to find a backup, by its own clock and by that of the client.
 const (
-	findFor    = 5 * time.Second
-	findingFor = backupTries * 2 * findFor
+	findFor    = 5 * time.Second           // bounds the time of a node that looks for a backup
+	findingFor = backupTries * 2 * findFor // bounds the time of a client that asks it, some times
 )

@@ -42,7 +42,7 @@ func TestRenewalThatIsNotHeardOf(t *testing.T) {
 	end()
 }
 
-// A lease that is taken by somebody who does not wait for the answer can be taken by the next one.
+// A client takes a lease, and its context ends before the servers answer. The next client gets the lease.
 func TestLeaseNotWaitedFor(t *testing.T) {
 	h := build(t, 3, 1, 1, 1)
 	c := h.connect()

@@ -212,7 +212,9 @@ func (c *Client) Drain(ctx context.Context, node string, waits func(why string))
 		}
 		to := ""
 		for _, n := range all {
-			if n.Node != node && !slices.Contains(nodes, n.Node) && (to == "" || loads[n.Node] < loads[to]) {
+			// A shard with a node too many is left from a move that was interrupted.
+			has, spare := slices.Contains(nodes, n.Node), len(nodes) > c.plan.Settings.Replicas
+			if n.Node != node && has == spare && (to == "" || loads[n.Node] < loads[to]) {
 				to = n.Node
 			}
 		}
@@ -387,7 +389,7 @@ func (l *lease) release(c *Client) {
 	})
 }
 
-// forget gives a lease back of which its holder has not heard whether he has it.
+// forget ends a lease whose taking had no answer: the servers may have it, or get it in a moment.
 func (l *lease) forget(c *Client, kv jetstream.KeyValue) {
 	ctx, cancel := context.WithTimeout(context.Background(), endFor)
 	defer cancel()

@@ -111,8 +111,8 @@ func TestGaussianAlone(t *testing.T) {
 	})
 }
 
-// One rounding is that of arithmetic with all digits, also where a float64 is between two float32 or the
-// result is tiny.
+// fma32 equals arithmetic with all digits that is rounded once, also where a float64 lies in the middle
+// between two float32, and for tiny results.
 func TestFMA32(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	exact := func(v float32) *big.Float { return new(big.Float).SetPrec(600).SetFloat64(float64(v)) }

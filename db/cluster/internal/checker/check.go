@@ -87,7 +87,7 @@ func Check(ops []Op, shards int, shardOf func(key string) int, visual string) (f
 	return found
 }
 
-// A history is what is known of one shard.
+// A history has the writes of one shard, and what sessions have seen of it.
 type history struct {
 	writes   []writing
 	seen     []*observation
