@@ -35,17 +35,23 @@ func (c *Client) CreateCollection(ctx context.Context, name string, schema db.Sc
 
 // DropCollection drops a collection on every shard that has it. If no shard has it, that is db.ErrNotFound.
 func (c *Client) DropCollection(ctx context.Context, name string) error {
+	return c.dropAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropCollection, Collection: name} },
+		fmt.Errorf("%w: collection %q", db.ErrNotFound, name))
+}
+
+// dropAll applies an operation that drops something on every shard that has it. If none has it, that is the
+// error none.
+func (c *Client) dropAll(ctx context.Context, op func() *wire.Op, none error) error {
 	var dropped atomic.Bool
-	err := c.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropCollection, Collection: name} },
-		func(err error) error {
-			if errors.Is(err, db.ErrNotFound) {
-				return nil
-			}
-			dropped.Store(true)
-			return err
-		})
+	err := c.onAll(ctx, op, func(err error) error {
+		if errors.Is(err, db.ErrNotFound) {
+			return nil
+		}
+		dropped.Store(true)
+		return err
+	})
 	if err == nil && !dropped.Load() {
-		err = fmt.Errorf("%w: collection %q", db.ErrNotFound, name)
+		return none
 	}
 	return err
 }

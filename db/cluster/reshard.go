@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -28,7 +29,8 @@ type resharding struct {
 	dir         string
 	from, to    vault.Vault
 	collections map[string]*reshardedCollection
-	files       []*os.File // by new shard
+	indexes     map[string][]byte // marks of what is to be indexed
+	files       []*os.File        // by new shard
 	entries     []vault.Entry
 }
 
@@ -52,7 +54,7 @@ func reshard(ctx context.Context, o CreateOptions, was int) (err error) {
 			db.ErrInvalid, o.From, was, o.Shards)
 	}
 	r := &resharding{from: vault.At(o.From), to: vault.At(o.Backups),
-		collections: map[string]*reshardedCollection{}}
+		collections: map[string]*reshardedCollection{}, indexes: map[string][]byte{}}
 	for number := range o.Shards {
 		if e, err := r.to.Entry(ctx, number); err == nil && e.Cluster != "" {
 			return fmt.Errorf("%w: %s has backups of a cluster: give the new shards a place of their own",
@@ -121,6 +123,12 @@ func (r *resharding) read(ctx context.Context, number int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
+	for m, err := range d.Marks(ctx, apply.IndexMarks) {
+		if err != nil {
+			return err
+		}
+		r.indexes[m.Name] = m.Value
+	}
 	names, err := d.Collections()
 	if err != nil {
 		return err
@@ -254,6 +262,9 @@ func (r *resharding) fill(ctx context.Context, d *db.DB, all map[string]*db.Coll
 		return 0, err
 	}
 	in, b := bufio.NewReader(f), d.NewBatch()
+	for name, value := range r.indexes {
+		b.Mark(name, value)
+	}
 	for {
 		var size [8]byte
 		if _, err := io.ReadFull(in, size[:]); err == io.EOF {

@@ -100,6 +100,9 @@ func TestReshard(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := pairs.IndexVectors(t.Context(), "image", .9, nil); err != nil {
+		t.Fatal(err)
+	}
 	codes, err := c.CreateCollection(t.Context(), "codes", db.Schema{Bits: 16, Fields: schema.Fields})
 	if err != nil {
 		t.Fatal(err)
@@ -170,6 +173,10 @@ func TestReshard(t *testing.T) {
 	if d := cmp.Diff(want, said(t, five, keys)); d != "" {
 		t.Error(d)
 	}
+	eventually(t, "its shards have indexed their vectors", func() bool {
+		all, err := five.Collection("pairs").VectorIndexes(t.Context())
+		return err == nil && len(all) == 1 && all[0].Shards == 5 && all[0].Entries == len(items)
+	})
 	// It goes on: with writes, a model with the next number, and backups of its own.
 	item := &db.Item{Key: "new", Code: []byte{1, 2}}
 	if _, err := five.Collection("codes").Put(t.Context(), item); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -48,7 +49,7 @@ func benchCommand(e *env) *cobra.Command {
 	v.f.IntSliceVarP(&o.k, "k", "k", nil,
 		"a `LIST` of numbers of nearest items, such as 1,10,100 (10 without --radius)")
 	v.f.IntSliceVar(&o.radius, "radius", nil, "a `LIST` of radii in bits, such as 0,4,8")
-	v.recall(&o.atLeast, "search by vectors, for a recall such as .95")
+	flags.Recall(v.f, &o.atLeast, "search by vectors, for a recall such as .95")
 	v.count(&o.most, "queries", 1000, 1, "the first `N` rows of the file, at most")
 	return v.does(func() error {
 		switch {

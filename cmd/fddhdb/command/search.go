@@ -121,7 +121,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none or asymmetric")
 	f.Float32Var(&o.minSimilarity, "min-similarity", 0,
 		"only hits of similarity `X` or more, from -1 to 1; by the metric dot any number")
-	v.recall(&o.atLeast,
+	flags.Recall(v.f, &o.atLeast,
 		"by vectors, find the part `X` of the first -k hits or more, on average; 1: all (default: that of the index, see index)")
 	f.Var(&o.include, "include",
 		"print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")

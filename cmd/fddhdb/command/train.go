@@ -184,7 +184,7 @@ func indexCommand(e *env) *cobra.Command {
 	drop := false
 	v.f.StringVar(&opt.Modality, "modality", "",
 		"the modality `NAME` of the vectors; not needed where there is one")
-	v.recall(&opt.Recall, "`X`, above 0 and up to 1, that searches get which do not say (default .99)")
+	flags.Recall(v.f, &opt.Recall, "`X`, above 0 and up to 1, that searches get which do not say (default .99)")
 	v.f.BoolVar(&drop, "drop", false, "delete the index of the modality")
 	return v.does(func() error {
 		if drop && v.given("recall") {

@@ -118,16 +118,6 @@ func (c *count) Set(s string) (err error) {
 	return nil
 }
 
-// recall adds --recall.
-func (v *verb) recall(x *float64, usage string) {
-	v.f.Func("recall", usage, func(s string) (err error) {
-		if *x, err = strconv.ParseFloat(s, 64); err != nil || !(*x > 0 && *x <= 1) {
-			err = errors.New("above 0, up to 1, are possible")
-		}
-		return err
-	})
-}
-
 func (v *verb) given(flag string) bool { return v.f.Changed(flag) }
 
 // does sets the function that runs the verb. That function opens the database itself, if it needs one.

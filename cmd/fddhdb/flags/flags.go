@@ -430,3 +430,13 @@ func (m *Metrics) Alter(a *db.Alteration) {
 		a.SpaceOf[n.Name] = n.Value
 	}
 }
+
+// Recall adds --recall.
+func Recall(f *pflag.FlagSet, x *float64, usage string) {
+	f.Func("recall", usage, func(s string) (err error) {
+		if *x, err = strconv.ParseFloat(s, 64); err != nil || !(*x > 0 && *x <= 1) {
+			err = errors.New("above 0, up to 1, are possible")
+		}
+		return err
+	})
+}

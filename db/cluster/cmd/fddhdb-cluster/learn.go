@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -236,6 +237,77 @@ func spacesCommand(e *env) *cobra.Command {
 		},
 	}
 	term.PrintsObjects(cmd)
+	return cmd
+}
+
+func indexCommand(e *env) *cobra.Command {
+	var modality string
+	var recall float64
+	var drop bool
+	cmd := &cobra.Command{
+		Use:     "index COLLECTION --modality NAME",
+		Short:   "Make indexes of vectors, for searches by vectors among many",
+		GroupID: groupSpaces,
+		Long: usage.Prose(`
+			Index has every replica make an index of the vectors of a modality, as fddhdb index
+			does in one database. It needs no labels. Searches by vectors then find the share
+			--recall of the nearest on average, in a fraction of the time. A search may ask for
+			another --recall; 1 compares all vectors.
+
+			Index waits until one replica of each shard has it. Others follow, and so do replicas
+			that come later; until then their answers are exact. --drop deletes the indexes.`),
+		Example: usage.Example(`
+			fddhdb-cluster index photos --modality image
+			fddhdb-cluster index photos --modality image --recall .95`),
+		Args: arguments(1, 1, "the name of a collection"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case modality == "":
+				return exit.Usagef("--modality NAME is missing: the modality whose vectors are meant")
+			case drop && recall > 0:
+				return exit.Usagef("--drop deletes an index: leave out --recall")
+			}
+			bar := e.Progress()
+			defer bar.End()
+			return e.withCollection(cmd.Context(), args[0],
+				func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+					if _, err := coll.Schema(ctx); err != nil {
+						return e.noCollection(ctx, c, args[0], err)
+					}
+					if drop {
+						if err := coll.DropVectorIndex(ctx, modality); err != nil {
+							return failed(err)
+						}
+						if e.json {
+							return e.PrintJSON(map[string]string{"modality": modality})
+						}
+						e.Printf("dropped the index of the vectors of %s\n", modality)
+						return nil
+					}
+					ctx, cancel := context.WithTimeout(ctx, forever)
+					defer cancel()
+					x, err := coll.IndexVectors(ctx, modality, recall, bar.Report)
+					bar.End()
+					if err != nil {
+						return err
+					}
+					if e.json {
+						return e.PrintJSON(x)
+					}
+					e.Printf("indexed %s of modality %s of collection %s on %s\n",
+						term.Plural(x.Entries, "vector", "vectors"), modality, args[0],
+						term.Plural(x.Shards, "shard", "shards"))
+					for _, shard := range slices.Sorted(maps.Keys(x.Waiting)) {
+						e.Printf("shard %d waits: %s\n", shard, term.Plain(x.Waiting[shard]))
+					}
+					return nil
+				})
+		},
+	}
+	cmd.Flags().StringVar(&modality, "modality", "", "the modality `NAME` of the vectors")
+	flags.Recall(cmd.Flags(), &recall,
+		"`X`, above 0 and up to 1, that searches get which do not say (default .99)")
+	cmd.Flags().BoolVar(&drop, "drop", false, "delete the indexes of the modality")
 	return cmd
 }
 

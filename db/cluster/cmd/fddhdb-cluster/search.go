@@ -82,6 +82,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.IntVarP(&o.q.K, "k", "k", 10, "number `N` of hits; with --radius 10,000 if not given")
 	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
 	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none or asymmetric")
+	flags.Recall(f, &o.q.Recall, "search by vectors, and find the part `X` of the nearest, such as .95")
 	f.BoolVar(&o.q.ExcludeSelf, "exclude-self", false, "leave the item of --key out of the hits")
 	f.StringVar(&o.q.After, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.Uint32Var((*uint32)(&o.space), "space", 0,

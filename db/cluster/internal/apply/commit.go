@@ -129,7 +129,7 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, op *wire.Op) error {
 		if err != nil && (!errors.Is(err, db.ErrNotFound) || s.again == 0) {
 			return err
 		}
-		if err := s.doing(ctx); err != nil || !there {
+		if err := errors.Join(s.doing(ctx), s.dropIndexes(ctx, b, op.Collection)); err != nil || !there {
 			return err
 		}
 		return s.DB.DropCollection(ctx, op.Collection)
@@ -140,6 +140,8 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, op *wire.Op) error {
 		return nil
 	case wire.Compare:
 		return s.compare(ctx, op.ID)
+	case wire.IndexVectors, wire.DropIndex:
+		return s.index(b, op)
 	case wire.ImportModel, wire.BuildSpace, wire.ReviseSpace, wire.ActivateSpace, wire.DropSpace,
 		wire.TakeOver:
 		return s.space(ctx, op)
@@ -236,6 +238,12 @@ func (s *State) applied(run ...*pending) (all []Applied) {
 			all = append(all, Applied{p.position.Seq, p.outcome})
 			if p.fresh {
 				s.chunks.drop(chunkedOf(p))
+			}
+			if p.op != nil && (p.op.Kind == wire.IndexVectors || p.op.Kind == wire.DropIndex) {
+				select {
+				case s.indexing <- struct{}{}:
+				default:
+				}
 			}
 		case p.op != nil && !s.chunks.has(p):
 			for mark, some := range chunkMarks(p) {

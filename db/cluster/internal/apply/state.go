@@ -36,6 +36,9 @@ type State struct {
 	skips    map[uint64]bool
 
 	comparisons comparisons
+
+	indexing chan struct{}    // see Indexing
+	problems map[string]error // of the latest MakeIndexes, by indexMark; guarded by mu
 }
 
 // A Message is a message of the log.
@@ -62,7 +65,8 @@ var ErrOther = errors.New("it is of another shard, or of another cluster")
 // Open returns the state of a database that is empty or was a replica of the same shard; another database is
 // ErrOther. Apply continues after Position.
 func Open(ctx context.Context, d *db.DB, of Identity) (*State, error) {
-	s := &State{DB: d, shard: of.Shard, shards: of.Shards, moved: make(chan struct{})}
+	s := &State{DB: d, shard: of.Shard, shards: of.Shards, moved: make(chan struct{}),
+		indexing: make(chan struct{}, 1)}
 	switch b, err := d.Mark(ofMark); {
 	case errors.Is(err, db.ErrNotFound):
 		names, err := d.Collections()
@@ -131,14 +135,24 @@ func Open(ctx context.Context, d *db.DB, of Identity) (*State, error) {
 
 // Begin turns a database into a replica that contains the messages up to a sequence: a database that was
 // built, or the backup of another cluster. It deletes what the database remembers of operations there, and
-// spaces that are being built: no log says how they go on.
+// spaces that are being built: no log says how they go on. Its indexes of vectors stay.
 func Begin(ctx context.Context, d *db.DB, of Identity, seq uint64) error {
 	collections, err := d.Collections()
 	if err != nil {
 		return err
 	}
+	b := d.NewBatch()
 	for _, name := range collections {
 		c, err := d.Collection(name)
+		if err != nil {
+			return err
+		}
+		indexes, err := c.VectorIndexes()
+		for _, x := range indexes {
+			if err == nil && x.Complete {
+				err = index{name, x.Modality, x.Recall}.mark(b)
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -157,7 +171,9 @@ func Begin(ctx context.Context, d *db.DB, of Identity, seq uint64) error {
 		if err != nil {
 			return err
 		}
-		names = append(names, m.Name)
+		if !strings.HasPrefix(m.Name, IndexMarks) {
+			names = append(names, m.Name)
+		}
 	}
 	for some := range slices.Chunk(names, 2000) {
 		b := d.NewBatch()
@@ -168,7 +184,6 @@ func Begin(ctx context.Context, d *db.DB, of Identity, seq uint64) error {
 			return err
 		}
 	}
-	b := d.NewBatch()
 	b.Mark(ofMark, of.mark())
 	b.Mark(positionMark, Position{Seq: seq}.mark())
 	return b.Commit(ctx)
@@ -359,6 +374,9 @@ const (
 	chunkPrefix  = prefix + "chunk/"
 	fencePrefix  = prefix + "fence/"
 )
+
+// IndexMarks is the prefix of the marks that say which vectors are to be indexed.
+const IndexMarks = prefix + "index/"
 
 // A Position says how far a database has applied the log.
 type Position struct {

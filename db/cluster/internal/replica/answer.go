@@ -149,14 +149,14 @@ func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer
 		a.Names, err = c.Labels()
 		return err
 	case wire.Describe:
-		a.About, err = describe(ctx, c)
+		a.About, err = describe(ctx, s, c)
 		return err
 	}
 	return fmt.Errorf("%w: a request with verb %d: the node is of an older version", db.ErrInvalid, q.Verb)
 }
 
-// describe returns the schema and the spaces of a collection.
-func describe(ctx context.Context, c *db.Collection) (*wire.About, error) {
+// describe returns the schema, the spaces and the indexes of a collection.
+func describe(ctx context.Context, s *apply.State, c *db.Collection) (*wire.About, error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return nil, err
@@ -165,7 +165,11 @@ func describe(ctx context.Context, c *db.Collection) (*wire.About, error) {
 	if err != nil {
 		return nil, err
 	}
-	about := &wire.About{Schema: schema}
+	indexes, err := s.Indexes(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	about := &wire.About{Schema: schema, Indexes: indexes}
 	for _, s := range spaces {
 		about.Spaces = append(about.Spaces, wire.Space{Space: s.Space, State: s.State, Bits: s.Bits,
 			Revision: s.Revision, Items: s.Items})

@@ -39,6 +39,8 @@ type Config struct {
 	Vault   vault.Vault           // place for backups; may be none
 	Base    func() plan.Placement // plan.Plan.Placement of the shard
 	Log     *slog.Logger
+
+	Indexing chan struct{} // bounds how many replicas of a node index vectors at a time
 }
 
 // A Replica is a shard on a node. Its methods may be called from any goroutine.
@@ -181,6 +183,7 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 		return errRebuild
 	}
 	go r.look(ctx, s, stop)
+	go r.index(ctx, s)
 	return r.Journal.Follow(ctx, at.Seq+1, func(some []journal.Read) error {
 		messages := make([]apply.Message, len(some))
 		replies := make(map[uint64]string, len(some))
@@ -297,6 +300,31 @@ func (r *Replica) look(ctx context.Context, s *apply.State, stop context.CancelC
 			return
 		}
 	}
+}
+
+// index makes the indexes of vectors that the log asks for. What could not be made it tries again: the first
+// items may have come.
+func (r *Replica) index(ctx context.Context, s *apply.State) {
+	for {
+		if err := r.indexOnce(ctx, s); err != nil && ctx.Err() == nil {
+			r.Log.Warn("vectors are not indexed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.Indexing():
+		case <-time.After(every):
+		}
+	}
+}
+
+func (r *Replica) indexOnce(ctx context.Context, s *apply.State) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // the host must go on
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return s.MakeIndexes(ctx, r.Indexing)
 }
 
 // breaks reports whether an error says that the log does not continue the applied messages.

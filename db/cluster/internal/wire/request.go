@@ -95,9 +95,20 @@ type PartDigest struct {
 
 // An About describes a collection on a replica.
 type About struct {
-	_      struct{} `cbor:",toarray"`
-	Schema db.Schema
-	Spaces []Space
+	_       struct{} `cbor:",toarray"`
+	Schema  db.Schema
+	Spaces  []Space
+	Indexes []Index
+}
+
+// An Index is an index of vectors of a replica, which has it or is to have it.
+type Index struct {
+	_        struct{} `cbor:",toarray"`
+	Modality string
+	Recall   float64
+	Complete bool
+	Entries  int    // vectors that it has
+	Problem  string // why it is not complete, if something keeps the replica from it
 }
 
 // A Space is a space of codes of a collection on a replica.
@@ -331,6 +342,9 @@ type Op struct {
 
 	Of uint64 // of Skip: a sequence
 
+	Modality string  // of IndexVectors and DropIndex
+	Recall   float64 // of IndexVectors, see db.IndexOptions
+
 	File []byte // of ImportModel and ReviseSpace: the file of the model
 
 	// Of a Chunk: its number, how many the operation has, and its bytes.
@@ -363,6 +377,9 @@ const (
 	// Chunk is a stretch of the bytes of an operation that is too large for a message. The chunks come in any
 	// order, among other messages. The operation has the place of the message that completes it.
 	Chunk
+
+	IndexVectors // has replicas index the vectors of Modality, each for itself
+	DropIndex    // has them drop the index
 )
 
 func (k Kind) String() string {
@@ -371,7 +388,8 @@ func (k Kind) String() string {
 		ActivateSpace: "activation of a space", DropSpace: "drop of a space",
 		ReviseSpace: "revision of a space",
 		TakeOver:    "beginning of a training", BuildSpace: "building of a space", Skip: "skip",
-		Compare: "comparison", Chunk: "chunk of a large operation"}
+		Compare: "comparison", Chunk: "chunk of a large operation", IndexVectors: "index of vectors",
+		DropIndex: "drop of an index"}
 	if int(k) >= len(names) || names[k] == "" {
 		return fmt.Sprint("operation of kind ", uint8(k))
 	}
@@ -478,7 +496,7 @@ func DecodeOp(b []byte) (*Op, error) {
 			len(o.Data) > MaxChunk {
 			return nil, fmt.Errorf("chunk %d of %d, with %d bytes", o.Chunk, o.Chunks, len(o.Data))
 		}
-	case DropCollection, BuildSpace, ActivateSpace, DropSpace, Skip, Compare:
+	case DropCollection, BuildSpace, ActivateSpace, DropSpace, Skip, Compare, IndexVectors, DropIndex:
 	default:
 		return nil, fmt.Errorf("an operation of kind %d, which this version has not", o.Kind)
 	}

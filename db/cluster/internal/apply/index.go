@@ -1,0 +1,197 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/report"
+)
+
+// The log says which vectors are to be indexed (wire.IndexVectors). Each replica makes its own index of them
+// beside the log: an index takes its time, and decides how fast an answer is and what an approximate one
+// lacks, never what the shard has.
+
+// indexMark returns the name of the mark that says that the vectors of a modality are to be indexed.
+func indexMark(collection, modality string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", collection, modality)) // names may be as long as a mark's
+	return IndexMarks + hex.EncodeToString(sum[:16])
+}
+
+// index notes in the batch what an operation says about an index.
+func (s *State) index(b *db.Batch, op *wire.Op) error {
+	c, err := s.DB.Collection(op.Collection)
+	if err != nil {
+		return err
+	}
+	name := indexMark(op.Collection, op.Modality)
+	if op.Kind == wire.DropIndex {
+		if _, err := s.DB.Mark(name); err != nil {
+			return fmt.Errorf("index of the vectors of modality %q of collection %q: %w", op.Modality,
+				op.Collection, err)
+		}
+		b.Mark(name, nil)
+		return nil
+	}
+	schema, err := c.Schema()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(schema.Modalities, func(m db.Modality) bool { return m.Name == op.Modality })
+	switch {
+	case i < 0:
+		return fmt.Errorf("%w: collection %q has no modality %q", db.ErrInvalid, op.Collection, op.Modality)
+	case schema.Modalities[i].Sparse:
+		return fmt.Errorf("%w: modality %q of collection %q is sparse: only dense vectors can be indexed",
+			db.ErrInvalid, op.Modality, op.Collection)
+	case !(op.Recall > 0 && op.Recall <= 1):
+		return fmt.Errorf("%w: recall %v: above 0, up to 1, are possible", db.ErrInvalid, op.Recall)
+	}
+	return index{op.Collection, op.Modality, op.Recall}.mark(b)
+}
+
+// mark notes in the batch that the index is to be there.
+func (x index) mark(b *db.Batch) error {
+	op := wire.Op{Kind: wire.IndexVectors, Collection: x.collection, Modality: x.modality, Recall: x.recall}
+	value, err := op.Encode()
+	b.Mark(indexMark(x.collection, x.modality), value)
+	return err
+}
+
+// dropIndexes notes in the batch that nothing of a collection is to be indexed.
+func (s *State) dropIndexes(ctx context.Context, b *db.Batch, collection string) error {
+	all, err := s.indexes(ctx)
+	for _, x := range all {
+		if x.collection == collection {
+			b.Mark(indexMark(collection, x.modality), nil)
+		}
+	}
+	return err
+}
+
+// An index is an index that is to be there.
+type index struct {
+	collection, modality string
+	recall               float64
+}
+
+// indexes returns what is to be indexed.
+func (s *State) indexes(ctx context.Context) (all []index, err error) {
+	for m, err := range s.DB.Marks(ctx, IndexMarks) {
+		if err != nil {
+			return nil, err
+		}
+		wish, err := wire.DecodeOp(m.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%w: mark %s: %w", db.ErrCorrupt, m.Name, err)
+		}
+		all = append(all, index{wish.Collection, wish.Modality, wish.Recall})
+	}
+	return all, nil
+}
+
+// of reports whether the index that a database has is this one.
+func (x index) of(has report.VectorIndex) bool {
+	return has.Complete && has.Damage == "" && has.Modality == x.modality && has.Recall == x.recall
+}
+
+// Indexing gets a value when MakeIndexes may have something to do.
+func (s *State) Indexing() <-chan struct{} { return s.indexing }
+
+// MakeIndexes makes the indexes that are to be there, and drops those that are not. It takes some seconds for
+// each 100,000 vectors, beside reads and writes. turns bounds how many replicas of a node do so at a time.
+// Only one goroutine may call it.
+func (s *State) MakeIndexes(ctx context.Context, turns chan struct{}) error {
+	wished, err := s.indexes(ctx)
+	if err != nil {
+		return err
+	}
+	names, err := s.DB.Collections()
+	if err != nil {
+		return err
+	}
+	problems := map[string]error{}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.problems = problems
+	}()
+	var errs error
+	for _, name := range names {
+		c, err := s.DB.Collection(name)
+		if errors.Is(err, db.ErrNotFound) { // dropped meanwhile
+			continue
+		} else if err != nil {
+			return err
+		}
+		has, err := c.VectorIndexes()
+		if err != nil {
+			return err
+		}
+		for _, x := range has {
+			if x.Complete && !slices.ContainsFunc(wished, func(w index) bool {
+				return w.collection == name && w.modality == x.Modality
+			}) {
+				errs = errors.Join(errs, c.DropVectorIndex(ctx, x.Modality))
+			}
+		}
+		for _, w := range wished {
+			if w.collection != name || slices.ContainsFunc(has, w.of) {
+				continue
+			}
+			err := w.make(ctx, c, turns)
+			if err == nil {
+				continue
+			}
+			problems[indexMark(name, w.modality)] = err
+			if !errors.Is(err, db.ErrInvalid) { // no item has such a vector yet
+				errs = errors.Join(errs, fmt.Errorf("collection %q, modality %q: %w", name, w.modality, err))
+			}
+		}
+	}
+	return errs
+}
+
+// make makes the index, when it is its turn.
+func (x index) make(ctx context.Context, c *db.Collection, turns chan struct{}) error {
+	select {
+	case turns <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-turns }()
+	_, err := c.IndexVectors(ctx, db.IndexOptions{Modality: x.modality, Recall: x.recall})
+	return err
+}
+
+// Indexes returns the state of the indexes of a collection that are to be there.
+func (s *State) Indexes(ctx context.Context, c *db.Collection) (all []wire.Index, err error) {
+	wished, err := s.indexes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	has, err := c.VectorIndexes()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range wished {
+		if w.collection != c.Name() {
+			continue
+		}
+		out := wire.Index{Modality: w.modality, Recall: w.recall}
+		if i := slices.IndexFunc(has, w.of); i >= 0 {
+			out.Complete, out.Entries = true, has[i].Entries
+		} else if err := s.problems[indexMark(c.Name(), w.modality)]; err != nil {
+			out.Problem = err.Error()
+		}
+		all = append(all, out)
+	}
+	return all, nil
+}
