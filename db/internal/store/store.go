@@ -410,9 +410,12 @@ type scheduler struct {
 	closed  bool       // no compaction may begin
 }
 
-// lookAgain is how often the scheduler asks the store whether it wants to compact. The answer may change
-// without a call.
-const lookAgain = 100 * time.Millisecond
+// How often the scheduler asks the store whether it wants to compact, as the answer may change without a
+// call: lookAgain after a call, and ever less often in a store that does nothing, which costs no processor.
+const (
+	lookAgain = 100 * time.Millisecond
+	lookRare  = 10 * time.Second
+)
 
 // newScheduler returns the scheduler of a store that is not open yet.
 func newScheduler(trouble *tableTrouble) *scheduler {
@@ -437,23 +440,31 @@ func (s *scheduler) Unregister() {
 	s.stopped.Wait()
 }
 
-// run grants waiting compactions, after each change and every lookAgain, until Unregister.
+// run grants waiting compactions, after each change and now and then, until Unregister.
 func (s *scheduler) run() {
-	ticker := time.NewTicker(lookAgain)
-	defer ticker.Stop()
+	wait := lookAgain
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	for {
 		select {
 		case <-s.stop:
 			return
 		case <-s.poke:
-		case <-ticker.C:
+			wait = lookAgain
+		case <-timer.C:
+			wait = min(2*wait, lookRare)
 		}
 		for s.take() {
 			if waiting, _ := s.store.GetWaitingCompaction(); !waiting || !s.store.Schedule(s) {
 				s.giveBack()
 				break
 			}
+			wait = lookAgain
 		}
+		if s.trouble.rest() > 0 {
+			wait = lookAgain
+		}
+		timer.Reset(wait)
 	}
 }
 
@@ -478,6 +489,7 @@ func (s *scheduler) giveBack() {
 // TrySchedule tells the store whether it may compact now.
 func (s *scheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	if !s.take() {
+		s.UpdateGetAllowedWithoutPermission() // the store wants to compact: look again soon
 		return false, nil
 	}
 	return true, s
