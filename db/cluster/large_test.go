@@ -4,52 +4,89 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // Large writes wait for elections, as small ones do: what is acknowledged is there, whole, and no replica
-// stands still. Elections come while chunks are on their way.
+// stands still. Elections come while chunks are on their way, of leaders that step down and of servers that
+// are restarted one after the other, as for an upgrade.
 func TestLargeWritesOutlastElections(t *testing.T) {
-	h := build(t, 3, 2, 2, 2)
-	codes := codesOf(t, h.connect())
-	var all sync.WaitGroup
-	stop := make(chan struct{})
-	all.Go(func() {
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(300 * time.Millisecond):
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-				_, _ = h.conns["admin"].RequestWithContext(ctx,
-					fmt.Sprint("$JS.API.STREAM.LEADER.STEPDOWN.FDDHDB_test_", n%2), nil)
-				cancel()
+	for name, one := range map[string]struct {
+		times int
+		elect func(ctx context.Context, h *house, n int) error
+	}{
+		"step-downs": {effort.Of(200, 12), func(ctx context.Context, h *house, n int) error {
+			time.Sleep(300 * time.Millisecond)
+			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			_, _ = h.conns["admin"].RequestWithContext(ctx, // it may have no leader now
+				fmt.Sprint("$JS.API.STREAM.LEADER.STEPDOWN.FDDHDB_test_", n%2), nil)
+			return nil
+		}},
+		"restarts": {effort.Of(100, 3), func(ctx context.Context, h *house, n int) error {
+			if err := h.servers.End(n % 3); err != nil {
+				return err
 			}
-		}
-	})
-	payload := func(i int) []byte { // three chunks
-		return bytes.Repeat(fmt.Append(nil, "payload ", i, " "), 120_000)
+			if err := h.servers.Restart(n % 3); err != nil {
+				return err
+			}
+			return h.servers.WaitReady(ctx)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := buildLogs(t, 3, 2, 2, 2, 1<<30)
+			c := h.connect()
+			codes := codesOf(t, c)
+			ctx, cancel := context.WithCancel(t.Context())
+			var ended atomic.Bool
+			done := make(chan error, 1)
+			go func() {
+				defer ended.Store(true)
+				for n := range one.times {
+					if err := one.elect(ctx, h, n); err != nil {
+						done <- err
+						return
+					}
+				}
+				done <- nil
+			}()
+			payload := func(i int) []byte { // three chunks
+				return bytes.Repeat(fmt.Append(nil, "payload ", i, " "), 120_000)
+			}
+			const keys = 100
+			n := 0
+			for ; !ended.Load(); n++ {
+				if n%200 == 199 { // the logs have no room for all
+					if _, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 30}); err != nil {
+						t.Errorf("a backup at write %d: %v", n, err)
+						break
+					}
+				}
+				_, err := codes.Put(t.Context(),
+					&db.Item{Key: fmt.Sprint(n % keys), Code: []byte{byte(n), 1}, Payload: payload(n)})
+				if err != nil {
+					t.Errorf("write %d: %v", n, err)
+					break
+				}
+			}
+			cancel()
+			if err := <-done; err != nil && !t.Failed() {
+				t.Error(err)
+			}
+			for i := max(0, n-keys); i < n; i++ {
+				it, err := codes.Get(t.Context(), fmt.Sprint(i%keys))
+				if err != nil || !bytes.Equal(it.Payload, payload(i)) {
+					t.Fatalf("write %d: %v", i, err)
+				}
+			}
+			h.inStep(2, min(n, keys))
+			t.Logf("%d writes during %d %s", n, one.times, name)
+		})
 	}
-	n := effort.Of(200, 40)
-	for i := range n {
-		_, err := codes.Put(t.Context(),
-			&db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 1}, Payload: payload(i)})
-		if err != nil {
-			t.Fatalf("item %d: %v", i, err)
-		}
-	}
-	close(stop)
-	all.Wait()
-	for i := range n {
-		it, err := codes.Get(t.Context(), fmt.Sprint(i))
-		if err != nil || !bytes.Equal(it.Payload, payload(i)) {
-			t.Fatalf("item %d: %v", i, err)
-		}
-	}
-	h.inStep(2, n)
 }

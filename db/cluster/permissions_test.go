@@ -133,7 +133,11 @@ func TestPermissions(t *testing.T) {
 			},
 			"drops a collection": func(ctx context.Context) error { return c.DropCollection(ctx, "codes") },
 			"activates a space":  func(ctx context.Context) error { return pairs.Activate(ctx, 1) },
-			"drops a space":      func(ctx context.Context) error { return pairs.DropSpace(ctx, 1) },
+			"indexes vectors": func(ctx context.Context) error {
+				_, err := pairs.IndexVectors(ctx, "image", 0, nil)
+				return err
+			},
+			"drops a space": func(ctx context.Context) error { return pairs.DropSpace(ctx, 1) },
 			"makes a backup": func(ctx context.Context) error {
 				_, err := c.Backup(ctx, cluster.BackupOptions{})
 				return err
