@@ -61,8 +61,7 @@ func Check(ops []Op, shards int, shardOf func(key string) int, visual string) (f
 		case o.Kind == Get:
 			shows(o, o.Read)
 			h := &histories[shardOf(o.Key)]
-			h.seen = append(h.seen, &observation{Op: o,
-				of: func(values map[string]string) bool { return values[o.Key] == o.Read }})
+			h.seen = append(h.seen, &observation{Op: o, reads: true})
 		case o.Kind == Search || o.Kind == Final:
 			all := make([]map[string]string, shards)
 			for key, value := range o.Items {
@@ -74,8 +73,7 @@ func Check(ops []Op, shards int, shardOf func(key string) int, visual string) (f
 				all[s][key] = value
 			}
 			for s, items := range all {
-				histories[s].seen = append(histories[s].seen, &observation{Op: o,
-					of: func(values map[string]string) bool { return maps.Equal(values, items) }})
+				histories[s].seen = append(histories[s].seen, &observation{Op: o, reads: true, items: items})
 			}
 		}
 	}
@@ -105,10 +103,30 @@ type writing struct {
 const never = time.Duration(math.MaxInt64)
 
 // An observation is what a session has seen of a shard when an operation ended: a state that some version
-// has, or, of a write, that it has a place.
+// has; or, of a write, that it has a place; or, of a refused one, that its condition did not hold in between.
 type observation struct {
 	*Op
-	of func(values map[string]string) bool // of reads
+	reads bool
+	items map[string]string // of Search and Final: all values of the shard
+}
+
+// of reports whether a read shows these values.
+func (o *observation) of(values map[string]string) bool {
+	if o.Kind == Get {
+		return values[o.Key] == o.Read
+	}
+	return maps.Equal(values, o.items)
+}
+
+// shows returns the value of a key that a read shows; empty: none, or it does not say.
+func (o *observation) shows(key string) string {
+	switch {
+	case o.items != nil:
+		return o.items[key]
+	case o.reads && o.Kind == Get && o.Key == key:
+		return o.Read
+	}
+	return ""
 }
 
 // write adds a write, whose value somebody may have seen first at a time.
@@ -127,6 +145,9 @@ func (h *history) write(o *Op, first time.Duration, seen bool) {
 		w.end = never
 	case o.result() == OK:
 		h.seen = append(h.seen, &observation{Op: o})
+	case o.result() == Refused: // it changes nothing
+		h.seen = append(h.seen, &observation{Op: o})
+		return
 	}
 	if w.seen = seen; seen { // it had its place before
 		w.end = max(o.Begin, min(w.end, first))
@@ -192,111 +213,33 @@ func (h *history) operations(slack time.Duration) (all []porcupine.Operation) {
 	return all
 }
 
-// Bounds of the steps of a search, and so of its memory: of all, and of a part in one of several tries. There
-// are stepsEach more for each operation.
+// Bounds of the steps of a search, and so of its memory: so many, and more for each operation.
 const (
-	mostSteps = 1_000_000
-	fewSteps  = 30_000
-	stepsEach = 100
+	mostSteps = 300_000
+	stepsEach = 50
 )
 
-// slacks are the times before somebody sees a write in which its place is looked for, one after the other. On
-// a busy machine, and beside faults, they are longer.
-var slacks = [...]time.Duration{10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond,
-	300 * time.Millisecond, time.Second, 3 * time.Second, never}
+// slacks are the times before somebody sees a write in which its place is looked for, one after the other. An
+// order in which writes have their places shortly before somebody sees them is found soonest.
+var slacks = [...]time.Duration{time.Second, 10 * time.Second, never}
 
-// parts cuts a history where no write is on its way. It leaves out writes that nobody has seen and nobody
-// knows of.
-func (h *history) parts() (all []*history) {
-	writes := slices.DeleteFunc(slices.Clone(h.writes), func(w writing) bool { return w.end == never })
-	slices.SortFunc(writes, func(a, b writing) int { return cmp.Compare(a.Begin, b.Begin) })
-	seen := slices.SortedFunc(slices.Values(h.seen),
-		func(a, b *observation) int { return cmp.Compare(a.End, b.End) })
-	for len(writes) > 0 || len(seen) > 0 {
-		part := &history{doubtful: h.doubtful}
-		until, n := time.Duration(0), 0 // the end of the writes before the n-th
-		for n < len(writes) && (n == 0 || writes[n].Begin <= until) {
-			until = max(until, writes[n].end)
-			n++
-		}
-		next := never
-		if part.writes, writes = writes[:n], writes[n:]; len(writes) > 0 {
-			next = writes[0].Begin
-		}
-		k := 0
-		for k < len(seen) && seen[k].End < next {
-			k++
-		}
-		part.seen, seen = seen[:k], seen[k:]
-		all = append(all, part)
-	}
-	return all
-}
-
-// likely searches for an order behind a state, and returns the state behind it. It first tries orders in
-// which writes have their places shortly before somebody sees them.
-func (h *history) likely(from state, most int) (state, bool) {
-	for _, slack := range slacks {
-		all := h.operations(slack)
-		m := h.model(from, most+stepsEach*len(all))
-		if porcupine.CheckOperations(m.Model, all) {
-			return m.last, true
-		}
-	}
-	return from, false
-}
-
-// join joins parts that follow one another.
-func join(parts []*history) *history {
-	all := &history{doubtful: parts[0].doubtful}
-	for _, p := range parts {
-		all.writes, all.seen = append(all.writes, p.writes...), append(all.seen, p.seen...)
-	}
-	return all
-}
-
-// piecemeal searches for an order of one part after the other. What is seen later may contradict an order of
-// earlier parts, as reads may show older states: then it searches once more for an order of the latest parts
-// together, of ever more of them.
-func (h *history) piecemeal() bool {
-	const most = 32 // parts
-	var done []*history
-	behind := []state{{version: &version{}}} // behind[i] is behind done[:i]
-	for _, part := range h.parts() {
-		at, ok := part.likely(behind[len(done)], fewSteps)
-		for n := 1; !ok && n <= most; n *= 2 {
-			from := max(0, len(done)-n)
-			joined := join(append(slices.Clone(done[from:]), part))
-			if at, ok = joined.likely(behind[from], fewSteps); ok {
-				part, done, behind = joined, done[:from], behind[:from+1]
-			}
-		}
-		if !ok {
-			return false
-		}
-		done, behind = append(done, part), append(behind, at)
-	}
-	return true
-}
-
-// check searches for an order, and says why there is none. The search is long if it may place many writes
-// anywhere in a long time. So it first looks for a likely one.
+// check searches for an order, and says why there is none.
 func (h *history) check(shard int, visual string) string {
-	if h.piecemeal() {
-		return ""
-	}
-	begin := state{version: &version{}}
-	all := h.operations(never)
-	m := h.model(begin, mostSteps+stepsEach*len(all))
-	result, info := porcupine.CheckOperationsVerbose(m.Model, all, 0)
-	if result == porcupine.Ok {
-		return ""
+	var all []porcupine.Operation
+	var m *model
+	for _, slack := range slacks {
+		all = h.operations(slack)
+		if m = h.model(all); porcupine.CheckOperations(m.Model, all) {
+			return ""
+		}
 	}
 	text := fmt.Sprintf("shard %d: no order explains %d writes", shard, len(h.writes))
 	if m.steps > m.most {
 		text = fmt.Sprintf("shard %d: in %d steps no order was found that explains %d writes", shard, m.most,
 			len(h.writes))
 	}
+	m = h.model(all)
+	_, info := porcupine.CheckOperationsVerbose(m.Model, all, 0)
 	for _, o := range unexplained(all, info) {
 		text += fmt.Sprintf("\n\t%v", o)
 	}
@@ -346,6 +289,7 @@ type version struct {
 	before *version
 	by     string        // value of the last write
 	begun  time.Duration // when the last of them began
+	end    time.Duration // when the last write had its place at the latest
 	values map[string]string
 	hash   uint64 // of the writes, in their order
 }
@@ -362,6 +306,8 @@ type state struct {
 	*version
 	seen  [maxSessions]*sight
 	loose bool // the last write is not needed yet
+	at    int  // bundles of observations so far
+	full  bool // it explains the next bundle, and so needs no further write before it
 }
 
 const maxSessions = 16
@@ -373,15 +319,28 @@ var seed = maphash.MakeSeed()
 // brought into that form, and the search tries far fewer of them.
 type model struct {
 	porcupine.Model
-	steps, most int   // behind most steps it refuses all
-	last        state // behind the latest step: of the whole order, if one is found
+	doubtful    map[string]bool
+	follows     map[string]string // by value: the value that replaces it, on a condition that held
+	bundles     [][]*observation  // in their order
+	steps, most int               // behind most steps it refuses all
 }
 
-// model returns the shard behind a state.
-func (h *history) model(from state, most int) *model {
-	m := &model{most: most, last: from}
+// model returns the shard, for operations.
+func (h *history) model(all []porcupine.Operation) *model {
+	m := &model{doubtful: h.doubtful, follows: map[string]string{}, most: mostSteps + stepsEach*len(all)}
+	for _, w := range h.writes {
+		if w.Kind == PutIf {
+			m.follows[w.Old] = w.Value
+		}
+	}
+	for _, o := range all {
+		if some, is := o.Input.([]*observation); is {
+			m.bundles = append(m.bundles, some)
+		}
+	}
+	begin := m.looked(state{version: &version{}})
 	m.Model = porcupine.Model{
-		Init: func() any { return from },
+		Init: func() any { return begin },
 		Equal: func(a, b any) bool {
 			return a.(state).hash == b.(state).hash && a.(state).loose == b.(state).loose
 		},
@@ -394,12 +353,14 @@ func (h *history) model(from state, most int) *model {
 			ok, next := false, s
 			switch in := in.(type) {
 			case writing:
-				ok, next = s.write(in, h.doubtful[in.Key])
+				if !s.full && !m.spoils(s, in) {
+					ok, next = s.write(in)
+				}
 			case []*observation:
-				ok, next = s.answer(in)
+				ok, next = s.answer(in, m.doubtful)
 			}
 			if ok {
-				m.last = next
+				next = m.looked(next)
 			}
 			return ok, next
 		},
@@ -424,31 +385,89 @@ func (h *history) model(from state, most int) *model {
 	return m
 }
 
+// looked notes in a state whether it explains the next bundle.
+func (m *model) looked(s state) state {
+	if s.full = false; s.at < len(m.bundles) {
+		s.full, _ = s.answer(m.bundles[s.at], m.doubtful)
+	}
+	return s
+}
+
+// ahead is how many bundles spoils looks at.
+const ahead = 64
+
+// spoils reports whether a write replaces a value that another one replaces on condition, or that a later
+// answer shows beside others that no version so far has together: a value is written once, so the condition
+// would never hold, and no version would have them.
+func (m *model) spoils(s state, w writing) bool {
+	for key := range w.changes {
+		is := s.values[key]
+		if by := m.follows[is]; is != "" && by != "" && by != w.Value {
+			return true
+		}
+	}
+	for _, some := range m.bundles[s.at:min(s.at+ahead, len(m.bundles))] {
+		for _, o := range some {
+			for key := range w.changes {
+				if is := s.values[key]; is != "" && o.shows(key) == is && !s.explains(o) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// explains reports whether a version that there is can be what a read has seen.
+func (s *state) explains(o *observation) bool {
+	if o.Kind == Final {
+		return false
+	}
+	least := s.least(o)
+	for v := s.version; v != nil && v.n >= least; v = v.before {
+		if o.of(v.values) {
+			return true
+		}
+	}
+	return false
+}
+
+// least returns the number of the earliest version that a session may see.
+func (s *state) least(o *observation) int {
+	for at := s.seen[o.Session]; at != nil; at = at.before {
+		if at.end < o.Begin {
+			return at.n
+		}
+	}
+	return 0
+}
+
 // answer notes what sessions have seen. It is false if they cannot have seen it, or if it does not need the
 // last write.
-func (s state) answer(some []*observation) (bool, state) {
+func (s state) answer(some []*observation, doubtful map[string]bool) (bool, state) {
 	needed, before := !s.loose, s
 	for _, o := range some {
-		n, ok := s.see(o)
+		n, ok := 0, false
+		if o.result() != Refused {
+			n, ok = s.see(o)
+		} else if n, ok = s.refuse(o); !ok && doubtful[o.Key] {
+			n, ok = 0, true
+		}
 		if !ok {
 			return false, before
 		}
 		needed = needed || n == s.n
 	}
 	s.loose = false
+	s.at++
 	return needed, s
 }
 
-func (s state) write(w writing, doubtful bool) (bool, state) {
-	holds := w.Kind != PutIf || s.values[w.Key] == w.Old
-	if w.result() == Refused {
-		s.loose = false
-		return !holds || doubtful, s
-	}
-	if !holds {
+func (s state) write(w writing) (bool, state) {
+	if w.Kind == PutIf && s.values[w.Key] != w.Old {
 		return false, s
 	}
-	next := &version{n: s.n + 1, before: s.version, by: w.Value, begun: max(s.begun, w.Begin),
+	next := &version{n: s.n + 1, before: s.version, by: w.Value, begun: max(s.begun, w.Begin), end: w.end,
 		values: maps.Clone(s.values)}
 	if next.values == nil {
 		next.values = map[string]string{}
@@ -466,26 +485,35 @@ func (s state) write(w writing, doubtful bool) (bool, state) {
 	return true, s
 }
 
+// refuse finds the earliest version, of those that there can have been while a write was on its way, by which
+// its condition does not hold. It returns the number of that version.
+func (s *state) refuse(o *observation) (n int, ok bool) {
+	n = -1
+	for v := s.version; v != nil; v = v.before {
+		if v.begun <= o.End && v.values[o.Key] != o.Old {
+			n = v.n
+		}
+		if v.end < o.Begin { // there was none before it any more
+			break
+		}
+	}
+	return n, n >= 0
+}
+
 // see notes what a session has seen, if it can have seen it: the earliest version that explains it. It
 // returns the number of that version.
 func (s *state) see(o *observation) (n int, ok bool) {
 	if o.Kind == Final { // everybody has everything
 		return s.n, o.of(s.values)
 	}
-	least := 0
-	for at := s.seen[o.Session]; at != nil; at = at.before {
-		if at.end < o.Begin {
-			least = at.n
-			break
-		}
-	}
+	least := s.least(o)
 	n = -1
-	for v := s.version; v != nil && (o.of == nil && n < 0 || v.n >= least); v = v.before {
-		if o.of == nil && v.by == o.Value || o.of != nil && v.begun <= o.End && o.of(v.values) {
+	for v := s.version; v != nil && (!o.reads && n < 0 || v.n >= least); v = v.before {
+		if !o.reads && v.by == o.Value || o.reads && v.begun <= o.End && o.of(v.values) {
 			n = v.n
 		}
 	}
-	if n >= 0 && (o.of != nil || o.Result == OK) { // one of unknown result has told the session nothing
+	if n >= 0 && (o.reads || o.Result == OK) { // one of unknown result has told the session nothing
 		next := &sight{end: o.End, n: n, before: s.seen[o.Session]}
 		if next.before != nil {
 			next.n = max(n, next.before.n)

@@ -149,6 +149,30 @@ func TestAShardThatStandsStill(t *testing.T) {
 	}
 }
 
+// Writes that all end at once, as after an election, may have any order but for what is seen long after.
+func TestManyAtOnce(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		values, ops := map[string]string{}, []Op{}
+		const n = 40
+		for i := range n {
+			key := fmt.Sprint("a", i%4)
+			o := put(i%8, key, fmt.Sprint("v", i))
+			if i >= 4 && r.IntN(3) == 0 {
+				o.Kind, o.Old = PutIf, values[key]
+			}
+			values[key] = o.Value
+			o.Begin, o.End = time.Duration(r.IntN(1000)), 2000+time.Duration(r.IntN(1000))
+			ops = append(ops, o)
+		}
+		final := Op{Session: 9, Kind: Search, Items: values, Result: OK, Begin: 4000, End: 5000}
+		ops = append(ops, final)
+		if found := Check(ops, shards, shardOf, ""); len(found) > 0 {
+			t.Fatalf("seed %d: %v", seed, found)
+		}
+	}
+}
+
 func put(session int, key, value string) Op {
 	return Op{Session: session, Kind: Put, Key: key, Value: value, Result: OK}
 }
@@ -186,6 +210,13 @@ func TestViolations(t *testing.T) {
 			later(putIf("a1", "v3", "", OK), OK), final(map[string]string{"a1": "v3", "a2": "v2"})}},
 		{"a condition that does not hold, and ok", false, []Op{put(1, "a1", "v1"), putIf("a1", "v2", "v0", OK)}},
 		{"a condition that holds, and refused", false, []Op{put(1, "a1", "v1"), putIf("a1", "v2", "v1", Refused)}},
+		{"refused by a value that was there for a time", true, []Op{put(1, "a1", "v1"),
+			between(putIf("a1", "v2", "v1", Refused), 3, 10), between(put(2, "a1", "v3"), 4, 5),
+			between(del, 6, 7), between(get(2, "a1", ""), 8, 9)}},
+		{"refused by a value of before", false, []Op{put(1, "a1", "v0"), put(1, "a1", "v1"),
+			putIf("a1", "v2", "v1", Refused)}},
+		{"refused by a value that comes later", false, []Op{put(1, "a1", "v1"), putIf("a1", "v2", "v1", Refused),
+			put(1, "a1", "v3")}},
 		{"two that take one key", false, []Op{putIf("a1", "v1", "", OK), putIf("a1", "v2", "", OK)}},
 		{"the other way round", false, []Op{put(1, "a1", "v1"), put(2, "a1", "v2"),
 			final(map[string]string{"a1": "v1"})}},
