@@ -97,7 +97,7 @@ s3:
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	GOBIN=$$dir $(GO) install $(VERSITYGW); \
 	export VERSITYGW=$$dir/versitygw; \
-	$(GO) test -count=1 -run '^TestServer|S3$$' ./db/s3 ./cmd/fddhdb/command ./examples/backup; \
+	$(GO) -C test test -count=1 ./s3; \
 	$(GO) -C db/beam test -count=1 -run 'S3$$' .
 
 # Workers of pipelines that are killed, in ten runs, and the race detector over them.
@@ -167,7 +167,7 @@ arm64:
 # materials and checksums, into dist: the same bytes wherever the same commit is built by the
 # same version of Go.
 release:
-	$(GO) run ./internal/release -out dist
+	$(GO) -C test run ./release -out ../dist
 
 # The image of the Dockerfile, by the first of these tools that is installed.
 .PHONY: image

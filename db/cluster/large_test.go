@@ -63,7 +63,8 @@ func TestLargeWritesOutlastElections(t *testing.T) {
 			n := 0
 			for ; !ended.Load(); n++ {
 				if n%200 == 199 { // the logs have no room for all
-					if _, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 30}); err != nil {
+					_, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 30})
+					if err != nil {
 						t.Errorf("a backup at write %d: %v", n, err)
 						break
 					}

@@ -412,3 +412,18 @@ func TestOpenErrors(t *testing.T) {
 		})
 	}
 }
+
+// refused checks an error: it has one prefix, and contains want.
+func refused(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want %q", want)
+	}
+	if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "fddhdb: ") ||
+		strings.Count(err.Error(), "fddhdb: ") != 1 {
+		t.Errorf("%q, want %q, and fddhdb: once", err, want)
+	}
+	if strings.Contains(err.Error(), "secret key:") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%q tells a secret", err)
+	}
+}

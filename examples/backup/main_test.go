@@ -5,8 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/fddhdb/fddhdb/internal/versity"
 )
 
 // The first backup has everything, and the database that is restored from it is as it
@@ -22,13 +20,6 @@ func TestBackupToFolder(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) == 0 {
 		t.Errorf("%d entries in the folder of the backups, %v", len(entries), err)
 	}
-}
-
-func TestBackupToS3(t *testing.T) {
-	endpoint := versity.Start(t)
-	t.Setenv("AWS_ACCESS_KEY_ID", versity.Access)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", versity.Secret)
-	testBackup(t, "s3://"+versity.Bucket+"/hashes?endpoint="+endpoint)
 }
 
 func testBackup(t *testing.T, args ...string) {

@@ -42,7 +42,7 @@ var house = plan{
 		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}, "internal/manpage": nil},
 		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil,
 			"internal/effort": nil,
-			"internal/oracle": nil, "internal/release": nil, "internal/seed": {rapid},
+			"internal/oracle": nil, "internal/seed": {rapid},
 			"internal/synth": nil, "internal/testfs": {pebble}, "internal/versity": {minio}},
 
 		// The command line.

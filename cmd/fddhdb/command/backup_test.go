@@ -9,25 +9,12 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/internal/versity"
 )
 
 // A backup is restored as the database was, whatever was written afterwards.
 func TestBackupAndRestore(t *testing.T) {
 	f := newFixture(t, 60, true)
-	testBackups(t, f, f.path("backups"))
-}
-
-func TestBackupToS3(t *testing.T) {
-	endpoint := versity.Start(t)
-	t.Setenv("AWS_ACCESS_KEY_ID", versity.Access)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", versity.Secret)
-	testBackups(t, newFixture(t, 60, true), "s3://"+versity.Bucket+"/a/b?endpoint="+endpoint)
-	says(t, exit.Failed, "create the bucket at "+endpoint, "backups",
-		"s3://another-bucket?endpoint="+endpoint)
-}
-
-func testBackups(t *testing.T, f fixture, url string) {
+	url := f.path("backups")
 	search := func(dir string) string {
 		t.Helper()
 		return must(t, "search", dir, "--from", "text", "--to", "image", "--vectors", f.text, "-k", "20",

@@ -125,7 +125,8 @@ func rootCommand(e *env) *cobra.Command {
 		initCommand(e), dropCommand(e), collectionsCommand(e), importCommand(e), putCommand(e), getCommand(e),
 		deleteCommand(e),
 		searchCommand(e), countCommand(e), facetsCommand(e), labelsCommand(e),
-		trainCommand(e), updateCommand(e), spacesCommand(e), activateCommand(e), dropSpaceCommand(e), indexCommand(e),
+		trainCommand(e), updateCommand(e), spacesCommand(e), activateCommand(e), dropSpaceCommand(e),
+		indexCommand(e),
 		backupCommand(e), moveCommand(e), drainCommand(e), compareCommand(e), rebuildCommand(e),
 		skipCommand(e),
 	)

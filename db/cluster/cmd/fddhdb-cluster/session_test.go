@@ -264,11 +264,12 @@ func (s *stage) models(t *testing.T) {
 	s.says([]string{"index", "pairs", "--modality", "image", "--recall", ".9"},
 		"indexed 120 vectors of modality image of collection pairs on 4 shards")
 	s.says([]string{"search", "pairs", "--key", items[1].Key, "--from", "image", "--recall", "1"}, items[1].Key)
-	if x := objects[cluster.Index](s, "index", "pairs", "--modality", "image", "--recall", ".8"); len(x) != 1 ||
-		x[0].Recall != .8 || x[0].Shards != 4 || x[0].Entries != 120 {
+	x := objects[cluster.Index](s, "index", "pairs", "--modality", "image", "--recall", ".8")
+	if len(x) != 1 || x[0].Recall != .8 || x[0].Shards != 4 || x[0].Entries != 120 {
 		t.Errorf("%+v", x)
 	}
-	s.says([]string{"index", "pairs", "--modality", "image", "--drop"}, "dropped the index of the vectors of image")
+	s.says([]string{"index", "pairs", "--modality", "image", "--drop"},
+		"dropped the index of the vectors of image")
 	s.fails(1, []string{"index", "pairs", "--modality", "image", "--drop"}, "index of the vectors of \"image\"")
 	s.fails(1, []string{"import", "pairs", "--model", "keys.txt"}, "--model keys.txt")
 	s.fails(1, []string{"import", "pairs", "--model", "nosuch.model"}, "nosuch.model")

@@ -57,7 +57,8 @@ func newBed(t *testing.T, c journal.Config) *bed {
 func (b *bed) append(from, to int) {
 	b.t.Helper()
 	for i := from; i < to; i++ {
-		seq, _, err := b.Append(b.t.Context(), fmt.Sprint("id", i), journal.Writes, fmt.Append(nil, "m", i), "")
+		id, data := fmt.Sprint("id", i), fmt.Append(nil, "m", i)
+		seq, _, err := b.Append(b.t.Context(), id, journal.Writes, data, "")
 		if err != nil || seq != uint64(i) {
 			b.t.Fatal(i, seq, err)
 		}

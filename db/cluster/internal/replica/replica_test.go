@@ -244,7 +244,8 @@ func TestTrimmedTooFar(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	b.eventually(func() bool { return second.Status().Applied == last }, func() string { return "the second" })
+	b.eventually(func() bool { return second.Status().Applied == last },
+		func() string { return "the second" })
 	if err := b.log.Trim(t.Context(), last-2); err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +272,8 @@ func TestTrimmedTooFar(t *testing.T) {
 	b.close()
 	b.config.Cluster, b.config.Dir = "third", b.config.Dir+"-third"
 	b.config.Journal = journal.New(b.js, "third", 0)
-	if err := b.config.Journal.Create(t.Context(), journal.Config{Replicas: 1, MaxBytes: 1 << 20}); err != nil {
+	err = b.config.Journal.Create(t.Context(), journal.Config{Replicas: 1, MaxBytes: 1 << 20})
+	if err != nil {
 		t.Fatal(err)
 	}
 	b.open()

@@ -1,22 +1,26 @@
-package s3
+package s3_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/command"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/backup/storetest"
+	"github.com/fddhdb/fddhdb/db/s3"
 	"github.com/fddhdb/fddhdb/internal/versity"
 )
 
 // server starts a real one, or skips the test.
-func server(t *testing.T) Options {
+func server(t *testing.T) s3.Options {
 	t.Helper()
-	return Options{Endpoint: versity.Start(t), Bucket: versity.Bucket, AccessKeyID: versity.Access,
+	return s3.Options{Endpoint: versity.Start(t), Bucket: versity.Bucket, AccessKeyID: versity.Access,
 		SecretAccessKey: versity.Secret}
 }
 
@@ -26,7 +30,7 @@ func TestServer(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) backup.Store {
 		_, o.Prefix, _ = strings.Cut(strings.ToLower(t.Name()), "/")
 		o.Prefix = "tests/" + o.Prefix
-		s, err := Open(t.Context(), o)
+		s, err := s3.Open(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,33 +42,33 @@ func TestServer(t *testing.T) {
 func TestServerRefuses(t *testing.T) {
 	o := server(t)
 	for name, c := range map[string]struct {
-		change func(*Options)
+		change func(*s3.Options)
 		want   string
 	}{
-		"bucket": {func(o *Options) { o.Bucket = "another" }, "create the bucket at http://127.0.0.1:"},
-		"key": {func(o *Options) { o.AccessKeyID = "nobody" },
+		"bucket": {func(o *s3.Options) { o.Bucket = "another" }, "create the bucket at http://127.0.0.1:"},
+		"key": {func(o *s3.Options) { o.AccessKeyID = "nobody" },
 			"check the credentials, which come from the options"},
-		"secret": {func(o *Options) { o.SecretAccessKey = "wrong" },
+		"secret": {func(o *s3.Options) { o.SecretAccessKey = "wrong" },
 			"check the secret key, which comes from the options"},
-		"region": {func(o *Options) { o.Region = "eu-west-7" }, "add region=us-east-1 to the URL"},
-		"scheme": {func(o *Options) { o.Endpoint = strings.Replace(o.Endpoint, "http", "https", 1) },
+		"region": {func(o *s3.Options) { o.Region = "eu-west-7" }, "add region=us-east-1 to the URL"},
+		"scheme": {func(o *s3.Options) { o.Endpoint = strings.Replace(o.Endpoint, "http", "https", 1) },
 			"the server has no TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := o
 			o.Tries = 2
 			c.change(&o)
-			_, err := Open(t.Context(), o)
+			_, err := s3.Open(t.Context(), o)
 			refused(t, err, c.want)
 		})
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", versity.Access)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", versity.Secret)
-	o, err := ParseURL("s3://bucket/x?endpoint=" + o.Endpoint)
+	o, err := s3.ParseURL("s3://bucket/x?endpoint=" + o.Endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), o); err != nil {
+	if _, err := s3.Open(t.Context(), o); err != nil {
 		t.Errorf("credentials of the environment: %v", err)
 	}
 }
@@ -75,7 +79,7 @@ func TestServerBackup(t *testing.T) {
 	o := server(t)
 	o.Prefix = "a/database"
 	ctx := t.Context()
-	s, err := Open(ctx, o)
+	s, err := s3.Open(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +171,57 @@ func TestServerBackup(t *testing.T) {
 		func(f backup.Finding) error { t.Error(f); return nil })
 	if err != nil || v.Backups != 1 || v.Unneeded != 0 {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// The verbs of backups take a bucket as they take a folder.
+func TestCommand(t *testing.T) {
+	o := server(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", versity.Access)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", versity.Secret)
+	dir, url := filepath.Join(t.TempDir(), "a.db"), "s3://"+versity.Bucket+"/a/b?endpoint="+o.Endpoint
+	do := func(want int, args ...string) string {
+		t.Helper()
+		var out, problems bytes.Buffer
+		if code := command.Main(args, strings.NewReader(""), &out, &problems); code != want {
+			t.Fatalf("%q: %d, %s", args, code, problems.String())
+		}
+		return out.String() + problems.String()
+	}
+	put := func(key string) {
+		t.Helper()
+		do(0, "put", dir, key, "--code", "0a")
+	}
+	do(0, "init", dir, "--codes", "8")
+	put("first")
+	id := func() string {
+		t.Helper()
+		var made struct{ ID string }
+		if err := json.Unmarshal([]byte(do(0, "backup", dir, url, "--json")), &made); err != nil {
+			t.Fatal(err)
+		}
+		return made.ID
+	}
+	first := id()
+	put("second")
+	second := id()
+	if out := do(0, "backups", url); !strings.Contains(out, first) || !strings.Contains(out, second) {
+		t.Error(out)
+	}
+	if out := do(0, "verify", url); !strings.HasPrefix(out, "OK: 2 backups, ") {
+		t.Error(out)
+	}
+	do(0, "restore", url, dir+"-first", "--id", first)
+	if out := do(0, "count", dir+"-first"); strings.TrimSpace(out) != "1" {
+		t.Error(out)
+	}
+	do(0, "prune", url, "--keep", "1")
+	if out := do(0, "backups", url); strings.Contains(out, first) || !strings.Contains(out, second) {
+		t.Error(out)
+	}
+	if out := do(1, "backups", "s3://another-bucket?endpoint="+o.Endpoint); !strings.Contains(out,
+		"create the bucket at "+o.Endpoint) {
+		t.Error(out)
 	}
 }
 

@@ -77,7 +77,7 @@ func bill(version string, p platform, sum string, at time.Time, executable []byt
 		Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: stem(version, p),
 		Namespace: downloadURL(version, stem(version, p)+".spdx.json"),
 		Creation: spdxCreation{at.UTC().Format(time.RFC3339),
-			[]string{"Organization: fddhdb", "Tool: fddhdb/internal/release"}},
+			[]string{"Organization: fddhdb", "Tool: fddhdb/test/release"}},
 		Packages: []spdxPackage{{
 			ID: program, Name: info.Main.Path, Version: version, File: archive,
 			Download:  downloadURL(version, archive),

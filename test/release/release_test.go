@@ -106,7 +106,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "dist")
 		for _, args := range [][]string{
 			{"git", "clone", "-q", root, clone},
-			{"go", "-C", clone, "run", "./internal/release", "-out", out},
+			{"go", "-C", filepath.Join(clone, "test"), "run", "./release", "-out", out},
 		} {
 			if said, err := exec.CommandContext(t.Context(), args[0],
 				args[1:]...).CombinedOutput(); err != nil {

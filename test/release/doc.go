@@ -3,7 +3,7 @@
 // it; for each archive a bill of materials (SPDX) of the modules in it; Debian packages for
 // Linux; a formula of Homebrew; and a file of SHA-256 checksums of all of them.
 //
-//	go run ./internal/release -out dist
+//	go -C test run ./release -out ../dist
 //
 // Everything is reproducible: the same commit and the same version of Go give the same
 // bytes, on any machine. Paths are trimmed, times are those of the commit, and an archive

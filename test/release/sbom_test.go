@@ -54,7 +54,7 @@ func TestBill(t *testing.T) {
 			}
 		}
 	}
-	if want := "stdlib " + strings.TrimPrefix(strings.Fields(runtime.Version())[0], "go"); names[0] != "github.com/fddhdb/fddhdb v1.2.3" || names[1] != want {
+	if want := "stdlib " + strings.TrimPrefix(strings.Fields(runtime.Version())[0], "go"); names[0] != "github.com/fddhdb/fddhdb/test v1.2.3" || names[1] != want {
 		t.Errorf("packages %q, want %s", names, want)
 	}
 	for _, r := range doc["relationships"].([]any) {

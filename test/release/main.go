@@ -25,10 +25,27 @@ func main() {
 	flag.StringVar(&r.out, "out", "dist", "the `folder` for the archives; it must not be there yet")
 	flag.BoolVar(&r.dirty, "dirty", false, "build although the working tree has changes, to try this out")
 	flag.Parse()
-	if err := r.run(ctx); err != nil {
+	out, err := filepath.Abs(r.out)
+	if err == nil {
+		r.out = out
+		err = toTop(ctx)
+	}
+	if err == nil {
+		err = r.run(ctx)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "release: "+err.Error())
 		os.Exit(1)
 	}
+}
+
+// toTop goes to the top of the repository, which all paths are relative to.
+func toTop(ctx context.Context) error {
+	top, err := output(ctx, "git", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	return os.Chdir(top)
 }
 
 // platforms are the supported platforms.
