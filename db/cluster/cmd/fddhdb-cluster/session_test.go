@@ -263,7 +263,8 @@ func (s *stage) models(t *testing.T) {
 	s.says([]string{"spaces", "pairs"}, "no codes yet", "--model")
 	s.says([]string{"index", "pairs", "--modality", "image", "--recall", ".9"},
 		"indexed 120 vectors of modality image of collection pairs on 4 shards")
-	s.says([]string{"search", "pairs", "--key", items[1].Key, "--from", "image", "--recall", "1"}, items[1].Key)
+	s.says([]string{"search", "pairs", "--key", items[1].Key, "--from", "image", "--recall", "1"},
+		items[1].Key)
 	x := objects[cluster.Index](s, "index", "pairs", "--modality", "image", "--recall", ".8")
 	if len(x) != 1 || x[0].Recall != .8 || x[0].Shards != 4 || x[0].Entries != 120 {
 		t.Errorf("%+v", x)
