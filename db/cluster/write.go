@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -245,23 +244,11 @@ func again(ctx context.Context, f func(ctx context.Context) error) error {
 	}
 }
 
-// Codes of JetStream's errors.
-const (
-	errNoStorage jetstream.ErrorCode = 10047 // no server has storage for a stream
-	errNoPeers   jetstream.ErrorCode = 10005 // too few servers for a stream: one is gone or has no room
-)
-
 // passes reports whether an error of the servers is transient, as when a server is lost.
 func passes(err error) bool {
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) {
-		switch refused.ErrorCode {
-		case errNoStorage:
-			return false
-		case errNoPeers:
-			return !strings.Contains(refused.Description, "insufficient storage")
-		}
-		return refused.Code >= 500
+		return !journal.NoRoom(refused) && (refused.Code >= 500 || refused.ErrorCode == journal.FewServers)
 	}
 	for _, e := range []error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
 		jetstream.ErrNoStreamResponse, nats.ErrDisconnected, nats.ErrReconnectBufExceeded} {

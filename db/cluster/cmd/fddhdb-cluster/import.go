@@ -210,7 +210,7 @@ func (o *importOptions) run(e *env, ctx context.Context, name string) error {
 			if errors.Is(err, db.ErrInvalid) {
 				err = exit.Failedf("%w", err)
 			}
-			return exit.Wrap(err, "%s are stored; the same import may be made again",
+			return exit.Wrap(err, "stored %s; the same import may be made again",
 				term.Plural(n, "item", "items"))
 		}
 		took := time.Since(begin).Seconds()

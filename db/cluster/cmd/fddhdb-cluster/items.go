@@ -69,7 +69,7 @@ func putCommand(e *env) *cobra.Command {
 						err = exit.Failedf("%w", err)
 					}
 					if n > 0 {
-						err = exit.Wrap(err, "%s of standard input are stored",
+						err = exit.Wrap(err, "stored %s of standard input",
 							term.Plural(n, "item", "items"))
 					}
 					return err

@@ -186,8 +186,8 @@ func (e *env) printStatus(s *clusterStatus) {
 		}
 		for _, r := range sh.Replicas {
 			if r.Unread > 0 {
-				say("log of shard %d: node %s has passed over %s, which somebody else wrote", sh.Shard, r.Node,
-					term.Plural(int(r.Unread), "message that is no operation", "messages that are no operations"))
+				say("log of shard %d: node %s has passed over %s, no operations or named by skip", sh.Shard, r.Node,
+					term.Plural(int(r.Unread), "message", "messages"))
 			}
 		}
 	}

@@ -121,12 +121,21 @@ func (j *Journal) create(ctx context.Context, c Config) (jetstream.Stream, error
 		RePublish:   &jetstream.RePublish{Source: j.all, Destination: j.ticks, HeadersOnly: true},
 	})
 	var refused *jetstream.APIError
-	if errors.As(err, &refused) &&
-		(refused.ErrorCode == errNoStorage || refused.ErrorCode == errNoPeers && strings.Contains(
-			refused.Description, "insufficient storage")) {
+	if errors.As(err, &refused) && NoRoom(refused) {
 		err = fmt.Errorf("%w: the servers set %d bytes aside for each log: give them more (max_file_store), or make smaller logs", err, c.MaxBytes)
 	}
 	return s, err
+}
+
+// FewServers is the code of the error that there are too few servers for a stream: one is gone, or has no
+// room.
+const FewServers jetstream.ErrorCode = 10005
+
+// NoRoom reports whether an error says that the servers have no storage for a stream.
+func NoRoom(refused *jetstream.APIError) bool {
+	const noStorage = 10047
+	return refused.ErrorCode == noStorage || refused.ErrorCode == FewServers &&
+		strings.Contains(refused.Description, "insufficient storage")
 }
 
 // in adds the log's name to an error.
@@ -148,8 +157,6 @@ const (
 const (
 	// a message was not stored: the stream has no room, or another reason
 	errStoreFailed jetstream.ErrorCode = 10077
-	errNoStorage   jetstream.ErrorCode = 10047 // no server has storage for a stream
-	errNoPeers     jetstream.ErrorCode = 10005 // too few servers for a stream, for some reason
 	errInProcess   jetstream.ErrorCode = 10158 // a message with the same ID is being stored
 )
 
