@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,16 +20,18 @@ type Index struct {
 	Shards   int     `json:"shards"`  // that have it, as far as one replica of each has said
 	Entries  int     `json:"entries"` // vectors in it
 
-	// Waiting says, where a shard has none of it, what keeps the shard from it: often that no item has such a
-	// vector yet.
+	// Waiting says, by shard, why the latest try to make it has failed: often that no item has such a vector
+	// yet. The replica tries again each minute.
 	Waiting map[int]string `json:"waiting,omitempty"`
+
+	asked int // shards that are to have it
 }
 
 // IndexVectors has every replica index the vectors of a modality, see db.Collection.IndexVectors: searches by
 // vectors then have this recall, or that of Query.Recall, and take a fraction of the time. 0 means .99. Once
-// IndexVectors has told all shards it waits until one replica of each has the index, or cannot make it.
+// IndexVectors has told all shards it waits until one replica of each has the index, or cannot make it now.
 // Others follow, as those do that join later, and shards that have no such vectors yet; until then the answer
-// of a replica is exact. If the context ends early the replicas go on. A node indexes one shard at a time.
+// of a replica is exact. If the context ends early the replicas go on. A node makes one index at a time.
 //
 // Replicas index for themselves, so two of them may find different items where a search has Approximate. A
 // sparse modality, or one that the collection does not have, is db.ErrInvalid.
@@ -41,31 +44,38 @@ func (c *Collection) IndexVectors(ctx context.Context, modality string, recall f
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := installing(ctx)
+	defer cancel()
 	for {
 		all, err := c.VectorIndexes(ctx)
-		if err != nil {
+		var silent *ShardError // it may come back
+		if err != nil && (!errors.As(err, &silent) || ctx.Err() != nil) {
 			return nil, err
 		}
-		i := slices.IndexFunc(all, func(x Index) bool { return x.Modality == modality })
-		if i < 0 {
-			return nil, fmt.Errorf("%w: index of the vectors of %q: it has been dropped", db.ErrNotFound, modality)
-		}
-		x := &all[i]
-		if progress != nil {
-			progress("index", int64(x.Shards), int64(c.client.Shards()))
-		}
-		if x.Shards+len(x.Waiting) == c.client.Shards() {
-			return x, nil
+		if err == nil {
+			i := slices.IndexFunc(all, func(x Index) bool { return x.Modality == modality })
+			if i < 0 || all[i].asked < c.client.Shards() {
+				return nil, fmt.Errorf("%w: index of the vectors of %q: somebody has dropped it", db.ErrNotFound,
+					modality)
+			}
+			x := &all[i]
+			if progress != nil {
+				progress("index", int64(x.Shards), int64(c.client.Shards()))
+			}
+			if x.Shards+len(x.Waiting) == c.client.Shards() {
+				return x, nil
+			}
 		}
 		select {
 		case <-ctx.Done():
-			return x, context.Cause(ctx)
+			return nil, fmt.Errorf("the replicas go on without this program: %w", context.Cause(ctx))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
 
-// VectorIndexes returns the indexes of vectors that the collection has, or that its shards are making.
+// VectorIndexes returns the indexes of vectors that the collection has or is to have, as one replica of each
+// shard says.
 func (c *Collection) VectorIndexes(ctx context.Context) ([]Index, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
@@ -85,6 +95,7 @@ func (c *Collection) VectorIndexes(ctx context.Context) ([]Index, error) {
 				all = append(all, Index{Modality: x.Modality, Waiting: map[int]string{}})
 			}
 			o := &all[i]
+			o.asked++
 			if o.Recall = max(o.Recall, x.Recall); x.Problem != "" {
 				o.Waiting[shard] = x.Problem
 			}

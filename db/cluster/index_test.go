@@ -141,4 +141,15 @@ func TestVectorIndexOfNothing(t *testing.T) {
 	if err != nil || x.Shards > 0 || len(x.Waiting) != 2 || x.Recall != .99 {
 		t.Errorf("%+v, %v", x, err)
 	}
+	var items []*db.Item
+	for i := range 100 {
+		v := make([]float32, 16)
+		v[i%16], v[i%7] = 1, float32(i)
+		items = append(items, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": v}})
+	}
+	importAll(t, empty, items) // now there are some, and asking again does not hear what was before
+	if x, err := empty.IndexVectors(t.Context(), "image", 0, nil); err != nil || x.Shards != 2 ||
+		x.Entries != 100 {
+		t.Errorf("%+v, %v", x, err)
+	}
 }

@@ -22,7 +22,11 @@ func TestLargeWritesOutlastElections(t *testing.T) {
 		elect func(ctx context.Context, h *house, n int) error
 	}{
 		"step-downs": {effort.Of(200, 12), func(ctx context.Context, h *house, n int) error {
-			time.Sleep(300 * time.Millisecond)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(300 * time.Millisecond):
+			}
 			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
 			_, _ = h.conns["admin"].RequestWithContext(ctx, // it may have no leader now

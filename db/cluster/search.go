@@ -20,10 +20,11 @@ import (
 
 // A Query is a db.Query for a cluster.
 //
-// Answers are exact, as from one database with all items: the first K of all shards, by distance, then score,
-// then similarity. Ties come by age within a shard, as in one database, and by key across shards. RerankAuto
-// is RerankProjection if shards would choose differently. The row in a hit counts within its shard only:
-// ignore it.
+// Answers are as from one database with all items: the first K of all shards, by distance, then score, then
+// similarity. By codes they are exact. By an index of vectors (IndexVectors) items may be missing, and a page
+// behind a cursor may come from another replica, which misses others. Ties come by age within a shard, as in
+// one database, and by key across shards. RerankAuto is RerankProjection if shards would choose differently.
+// The row in a hit counts within its shard only: ignore it.
 type Query struct {
 	db.Query
 

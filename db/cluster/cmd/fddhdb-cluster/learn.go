@@ -245,7 +245,7 @@ func indexCommand(e *env) *cobra.Command {
 	var recall float64
 	var drop bool
 	cmd := &cobra.Command{
-		Use:     "index COLLECTION --modality NAME",
+		Use:     "index COLLECTION [--modality NAME]",
 		Short:   "Make indexes of vectors, for searches by vectors among many",
 		GroupID: groupSpaces,
 		Long: usage.Prose(`
@@ -255,14 +255,15 @@ func indexCommand(e *env) *cobra.Command {
 			another --recall; 1 compares all vectors.
 
 			Index waits until one replica of each shard has it. Others follow, and so do replicas
-			that come later; until then their answers are exact. --drop deletes the indexes.`),
+			that come later; until then their answers are exact. --drop deletes the indexes.
+			Without --modality it lists what is there.`),
 		Example: usage.Example(`
 			fddhdb-cluster index photos --modality image
 			fddhdb-cluster index photos --modality image --recall .95`),
 		Args: arguments(1, 1, "the name of a collection"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case modality == "":
+			case modality == "" && (drop || recall > 0):
 				return exit.Usagef("--modality NAME is missing: the modality whose vectors are meant")
 			case drop && recall > 0:
 				return exit.Usagef("--drop deletes an index: leave out --recall")
@@ -273,6 +274,9 @@ func indexCommand(e *env) *cobra.Command {
 				func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
 					if _, err := coll.Schema(ctx); err != nil {
 						return e.noCollection(ctx, c, args[0], err)
+					}
+					if modality == "" {
+						return e.listIndexes(ctx, c, coll)
 					}
 					if drop {
 						if err := coll.DropVectorIndex(ctx, modality); err != nil {
@@ -297,9 +301,7 @@ func indexCommand(e *env) *cobra.Command {
 					e.Printf("indexed %s of modality %s of collection %s on %s\n",
 						term.Plural(x.Entries, "vector", "vectors"), modality, args[0],
 						term.Plural(x.Shards, "shard", "shards"))
-					for _, shard := range slices.Sorted(maps.Keys(x.Waiting)) {
-						e.Printf("shard %d waits: %s\n", shard, term.Plain(x.Waiting[shard]))
-					}
+					e.printWaiting(x)
 					return nil
 				})
 		},
@@ -309,6 +311,37 @@ func indexCommand(e *env) *cobra.Command {
 		"`X`, above 0 and up to 1, that searches get which do not say (default .99)")
 	cmd.Flags().BoolVar(&drop, "drop", false, "delete the indexes of the modality")
 	return cmd
+}
+
+// listIndexes prints the indexes of a collection.
+func (e *env) listIndexes(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+	all, err := coll.VectorIndexes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 && !e.json {
+		e.Printf("collection %s has no index of vectors: --modality NAME makes one\n", coll.Name())
+	}
+	for i := range all {
+		x := &all[i]
+		if e.json {
+			if err := e.PrintJSON(x); err != nil {
+				return err
+			}
+			continue
+		}
+		e.Printf("modality %s: %s, for a recall of %v, on %d of %d shards\n", x.Modality,
+			term.Plural(x.Entries, "vector", "vectors"), x.Recall, x.Shards, c.Shards())
+		e.printWaiting(x)
+	}
+	return nil
+}
+
+// printWaiting prints which shards have no index, and why.
+func (e *env) printWaiting(x *cluster.Index) {
+	for _, shard := range slices.Sorted(maps.Keys(x.Waiting)) {
+		e.Printf("shard %d waits: %s\n", shard, term.Plain(x.Waiting[shard]))
+	}
 }
 
 func activateCommand(e *env) *cobra.Command {

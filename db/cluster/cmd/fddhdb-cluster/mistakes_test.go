@@ -61,7 +61,7 @@ func TestMistakes(t *testing.T) {
 		{"facets x", 2, "--by is missing"},
 		{"labels x --limit 0", 2, "--limit 0"},
 		{"activate x 0", 2, "no number of a space"},
-		{"index x", 2, "--modality NAME is missing"},
+		{"index x --drop", 2, "--modality NAME is missing"},
 		{"index x --modality image --recall 1.5", 2, "above 0, up to 1"},
 		{"index x --modality image --recall .9 --drop", 2, "leave out --recall"},
 		{"move one --from a --to b", 2, "no number of a shard"},

@@ -263,6 +263,7 @@ func (s *stage) models(t *testing.T) {
 	s.says([]string{"spaces", "pairs"}, "no codes yet", "--model")
 	s.says([]string{"index", "pairs", "--modality", "image", "--recall", ".9"},
 		"indexed 120 vectors of modality image of collection pairs on 4 shards")
+	s.says([]string{"index", "pairs"}, "modality image: 120 vectors, for a recall of 0.9, on 4 of 4 shards")
 	s.says([]string{"search", "pairs", "--key", items[1].Key, "--from", "image", "--recall", "1"},
 		items[1].Key)
 	x := objects[cluster.Index](s, "index", "pairs", "--modality", "image", "--recall", ".8")
@@ -271,6 +272,7 @@ func (s *stage) models(t *testing.T) {
 	}
 	s.says([]string{"index", "pairs", "--modality", "image", "--drop"},
 		"dropped the index of the vectors of image")
+	s.says([]string{"index", "pairs"}, "no index of vectors")
 	s.fails(1, []string{"index", "pairs", "--modality", "image", "--drop"}, "index of the vectors of \"image\"")
 	s.fails(1, []string{"import", "pairs", "--model", "keys.txt"}, "--model keys.txt")
 	s.fails(1, []string{"import", "pairs", "--model", "nosuch.model"}, "nosuch.model")

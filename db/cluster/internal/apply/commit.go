@@ -240,10 +240,7 @@ func (s *State) applied(run ...*pending) (all []Applied) {
 				s.chunks.drop(chunkedOf(p))
 			}
 			if p.op != nil && (p.op.Kind == wire.IndexVectors || p.op.Kind == wire.DropIndex) {
-				select {
-				case s.indexing <- struct{}{}:
-				default:
-				}
+				s.indexing.ask(p.op)
 			}
 		case p.op != nil && !s.chunks.has(p):
 			for mark, some := range chunkMarks(p) {

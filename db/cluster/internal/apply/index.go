@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
@@ -63,6 +64,17 @@ func (x index) mark(b *db.Batch) error {
 	return err
 }
 
+// markIndexes notes in the batch that the indexes that a collection has are to be there.
+func markIndexes(b *db.Batch, c *db.Collection) error {
+	all, err := c.VectorIndexes()
+	for _, x := range all {
+		if err == nil && x.Complete {
+			err = index{c.Name(), x.Modality, x.Recall}.mark(b)
+		}
+	}
+	return err
+}
+
 // dropIndexes notes in the batch that nothing of a collection is to be indexed.
 func (s *State) dropIndexes(ctx context.Context, b *db.Batch, collection string) error {
 	all, err := s.indexes(ctx)
@@ -101,12 +113,70 @@ func (x index) of(has report.VectorIndex) bool {
 }
 
 // Indexing gets a value when MakeIndexes may have something to do.
-func (s *State) Indexing() <-chan struct{} { return s.indexing }
+func (s *State) Indexing() <-chan struct{} { return s.indexing.work }
+
+// An indexing is what MakeIndexes is doing.
+type indexing struct {
+	work chan struct{} // see Indexing
+
+	mu       sync.Mutex
+	asked    int              // operations about indexes so far
+	problems map[string]error // by indexMark: why the latest try has failed
+	making   string           // the mark of the index that is being made
+	cancel   context.CancelFunc
+}
+
+// ask has MakeIndexes look what an operation about an index has changed. An index that is being made by what
+// was said before is given up.
+func (x *indexing) ask(op *wire.Op) {
+	mark := indexMark(op.Collection, op.Modality)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.asked++
+	delete(x.problems, mark)
+	if x.making == mark {
+		x.cancel()
+	}
+	select {
+	case x.work <- struct{}{}:
+	default:
+	}
+}
+
+// begin notes that an index is being made, unless an operation has come since asked.
+func (x *indexing) begin(ctx context.Context, mark string, asked int) (context.Context, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.asked != asked {
+		return nil, false
+	}
+	ctx, x.cancel = context.WithCancel(ctx)
+	x.making = mark
+	delete(x.problems, mark)
+	return ctx, true
+}
+
+// end notes that an index has been made, or why not. A try that an operation has ended is no problem.
+func (x *indexing) end(asked int, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.cancel(); err != nil && x.asked == asked {
+		x.problems[x.making] = err
+	}
+	x.making = ""
+}
+
+// errNothing says what an index waits for.
+var errNothing = errors.New(
+	"no item of the shard has such a vector yet: its index follows within a minute of the first")
 
 // MakeIndexes makes the indexes that are to be there, and drops those that are not. It takes some seconds for
 // each 100,000 vectors, beside reads and writes. turns bounds how many replicas of a node do so at a time.
 // Only one goroutine may call it.
-func (s *State) MakeIndexes(ctx context.Context, turns chan struct{}) error {
+func (s *State) MakeIndexes(ctx context.Context, turns chan struct{}) (errs error) {
+	s.indexing.mu.Lock()
+	asked := s.indexing.asked
+	s.indexing.mu.Unlock()
 	wished, err := s.indexes(ctx)
 	if err != nil {
 		return err
@@ -115,13 +185,6 @@ func (s *State) MakeIndexes(ctx context.Context, turns chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	problems := map[string]error{}
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.problems = problems
-	}()
-	var errs error
 	for _, name := range names {
 		c, err := s.DB.Collection(name)
 		if errors.Is(err, db.ErrNotFound) { // dropped meanwhile
@@ -144,29 +207,41 @@ func (s *State) MakeIndexes(ctx context.Context, turns chan struct{}) error {
 			if w.collection != name || slices.ContainsFunc(has, w.of) {
 				continue
 			}
-			err := w.make(ctx, c, turns)
-			if err == nil {
-				continue
-			}
-			problems[indexMark(name, w.modality)] = err
-			if !errors.Is(err, db.ErrInvalid) { // no item has such a vector yet
+			more, err := s.makeIndex(ctx, c, w, turns, asked)
+			if err != nil && !errors.Is(err, errNothing) {
 				errs = errors.Join(errs, fmt.Errorf("collection %q, modality %q: %w", name, w.modality, err))
+			}
+			if !more {
+				return errs
 			}
 		}
 	}
 	return errs
 }
 
-// make makes the index, when it is its turn.
-func (x index) make(ctx context.Context, c *db.Collection, turns chan struct{}) error {
+// makeIndex makes an index, when it is its turn. Without more, an operation has come that changes what is to
+// be there.
+func (s *State) makeIndex(ctx context.Context, c *db.Collection, x index, turns chan struct{},
+	asked int) (more bool, err error) {
 	select {
 	case turns <- struct{}{}:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false, nil
 	}
 	defer func() { <-turns }()
-	_, err := c.IndexVectors(ctx, db.IndexOptions{Modality: x.modality, Recall: x.recall})
-	return err
+	making, ok := s.indexing.begin(ctx, indexMark(x.collection, x.modality), asked)
+	if !ok {
+		return false, nil
+	}
+	defer func() { s.indexing.end(asked, err) }() // also of a panic
+	_, err = c.IndexVectors(making, db.IndexOptions{Modality: x.modality, Recall: x.recall})
+	switch {
+	case errors.Is(err, db.ErrInvalid), errors.Is(err, db.ErrNotFound): // or what there was has just gone
+		return true, errNothing
+	case err != nil && making.Err() != nil:
+		return false, nil
+	}
+	return true, err
 }
 
 // Indexes returns the state of the indexes of a collection that are to be there.
@@ -179,8 +254,8 @@ func (s *State) Indexes(ctx context.Context, c *db.Collection) (all []wire.Index
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.indexing.mu.Lock()
+	defer s.indexing.mu.Unlock()
 	for _, w := range wished {
 		if w.collection != c.Name() {
 			continue
@@ -188,7 +263,7 @@ func (s *State) Indexes(ctx context.Context, c *db.Collection) (all []wire.Index
 		out := wire.Index{Modality: w.modality, Recall: w.recall}
 		if i := slices.IndexFunc(has, w.of); i >= 0 {
 			out.Complete, out.Entries = true, has[i].Entries
-		} else if err := s.problems[indexMark(c.Name(), w.modality)]; err != nil {
+		} else if err := s.indexing.problems[indexMark(c.Name(), w.modality)]; err != nil {
 			out.Problem = err.Error()
 		}
 		all = append(all, out)

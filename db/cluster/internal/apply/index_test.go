@@ -2,9 +2,11 @@ package apply_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -180,20 +182,126 @@ func TestIndexes(t *testing.T) {
 	create()
 	fill()
 	expect() // another collection of that name
-	// The index of a database that was none of a cluster stays.
-	c, err := s.DB.Collection("c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.IndexVectors(t.Context(), db.IndexOptions{Modality: "image"}); err != nil {
-		t.Fatal(err)
-	}
-	err = apply.Begin(t.Context(), s.DB, apply.Identity{Cluster: "third", Shard: 0, Shards: 1}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dbkit.MustClose(t, s.DB)
+	// A replica says which indexes are to be there, and a database that was none has them.
+	fs = vfs.NewMem()
+	d, err := db.Open("db", &db.Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := d.CreateCollection(t.Context(), "c",
+		db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}})
+	for i := range 50 {
+		if err == nil {
+			_, err = c.Put(t.Context(), &db.Item{Key: string(rune('a' + i)),
+				Vectors: map[string][]float32{"image": {float32(i), 1}}})
+		}
+	}
+	if err == nil {
+		_, err = c.IndexVectors(t.Context(), db.IndexOptions{Modality: "image"})
+	}
+	if err == nil {
+		err = apply.Begin(t.Context(), d, apply.Identity{Cluster: "third", Shard: 0, Shards: 1}, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbkit.MustClose(t, d)
 	s = open("third")
 	expect("image", "complete", "in the database")
+	if err := drop("image"); err != nil { // it is still there when the next cluster begins with it
+		t.Fatal(err)
+	}
+	err = apply.Begin(t.Context(), s.DB, apply.Identity{Cluster: "fourth", Shard: 0, Shards: 1}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	dbkit.MustClose(t, s.DB)
+	s = open("fourth")
+	expect()
+	dbkit.MustClose(t, s.DB)
+}
+
+// What an operation says counts at once: an index that is being made as an earlier one says is given up, and
+// what has hindered an earlier try is said no more.
+func TestIndexesFollowTheLatestOperation(t *testing.T) {
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	s, err := apply.Open(t.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply1 := func(op wire.Op) {
+		t.Helper()
+		op.ID, op.Base, op.Collection = wire.NewID(), s.Position().Seq, "c"
+		b, err := op.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.Apply(t.Context(), []apply.Message{{Seq: op.Base + 1, Data: b, Control: true}})
+		if err != nil || len(all) != 1 || all[0].Fault != nil {
+			t.Fatal(all, err)
+		}
+	}
+	apply1(wire.Op{Kind: wire.CreateCollection,
+		Schema: &db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 64}}}})
+	c, err := d.Collection("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func() wire.Index {
+		t.Helper()
+		all, err := s.Indexes(t.Context(), c)
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0]
+	}
+	index := wire.Op{Kind: wire.IndexVectors, Modality: "image", Recall: .9}
+	turns := make(chan struct{}, 1)
+	apply1(index)
+	if err := s.MakeIndexes(t.Context(), turns); err != nil || state().Problem == "" {
+		t.Fatal(err, state())
+	}
+	if apply1(index); state().Problem != "" {
+		t.Errorf("of before: %+v", state())
+	}
+	r, b := rand.New(rand.NewPCG(2, 2)), d.NewBatch()
+	for i := range 20_000 {
+		x := make([]float32, 64)
+		for j := range x {
+			x[j] = float32(r.NormFloat64())
+		}
+		it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": x}}
+		if err := b.Put(c, it); err != nil {
+			t.Fatal(err)
+		}
+		if b.Full() || i == 19_999 {
+			if err := b.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b = d.NewBatch()
+		}
+	}
+	<-s.Indexing()
+	done := make(chan error, 1)
+	go func() { done <- s.MakeIndexes(t.Context(), turns) }()
+	for begun := false; !begun; time.Sleep(time.Millisecond) {
+		all, err := c.VectorIndexes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun = len(all) > 0
+	}
+	apply1(wire.Op{Kind: wire.DropIndex, Modality: "image"})
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	<-s.Indexing() // and so it is looked at once more
+	if err := s.MakeIndexes(t.Context(), turns); err != nil {
+		t.Error(err)
+	}
+	if all, err := c.VectorIndexes(); err != nil || len(all) > 0 {
+		t.Error(all, err)
+	}
 }

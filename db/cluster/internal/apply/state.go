@@ -36,9 +36,7 @@ type State struct {
 	skips    map[uint64]bool
 
 	comparisons comparisons
-
-	indexing chan struct{}    // see Indexing
-	problems map[string]error // of the latest MakeIndexes, by indexMark; guarded by mu
+	indexing    indexing
 }
 
 // A Message is a message of the log.
@@ -66,7 +64,7 @@ var ErrOther = errors.New("it is of another shard, or of another cluster")
 // ErrOther. Apply continues after Position.
 func Open(ctx context.Context, d *db.DB, of Identity) (*State, error) {
 	s := &State{DB: d, shard: of.Shard, shards: of.Shards, moved: make(chan struct{}),
-		indexing: make(chan struct{}, 1)}
+		indexing: indexing{work: make(chan struct{}, 1), problems: map[string]error{}}}
 	switch b, err := d.Mark(ofMark); {
 	case errors.Is(err, db.ErrNotFound):
 		names, err := d.Collections()
@@ -142,16 +140,14 @@ func Begin(ctx context.Context, d *db.DB, of Identity, seq uint64) error {
 		return err
 	}
 	b := d.NewBatch()
+	_, was := d.Mark(ofMark) // a replica says which indexes are to be there, another database has them
 	for _, name := range collections {
 		c, err := d.Collection(name)
 		if err != nil {
 			return err
 		}
-		indexes, err := c.VectorIndexes()
-		for _, x := range indexes {
-			if err == nil && x.Complete {
-				err = index{name, x.Modality, x.Recall}.mark(b)
-			}
+		if errors.Is(was, db.ErrNotFound) {
+			err = markIndexes(b, c)
 		}
 		if err != nil {
 			return err

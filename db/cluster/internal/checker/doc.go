@@ -6,7 +6,8 @@
 //
 //   - A write has its place between its begin and its end. One with an unknown result has it any time later,
 //     or has not happened. One that failed for certain has no place.
-//   - A conditional write has succeeded exactly if its condition holds at its place.
+//   - A conditional write has succeeded exactly if its condition holds at its place. A refused one changes
+//     nothing. A write to its key that may have happened may explain it.
 //   - A read shows the whole state of its shard behind some write. That state is not older than what the
 //     session has read or written before, and has no write that began after the read had ended.
 //   - A Final read shows everything.

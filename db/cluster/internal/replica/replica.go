@@ -61,6 +61,8 @@ type Replica struct {
 
 	trouble atomic.Pointer[error] // why the log is not applied, or the database not open
 
+	unindex func() // ends the goroutine that indexes, and waits for it; of the open database
+
 	learning sessions
 	backing  sync.Mutex // one backup at a time
 
@@ -88,6 +90,7 @@ func (r *Replica) close() error {
 	if s == nil {
 		return nil
 	}
+	r.unindex()
 	return s.DB.Close() // waits for requests in progress
 }
 
@@ -183,7 +186,6 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 		return errRebuild
 	}
 	go r.look(ctx, s, stop)
-	go r.index(ctx, s)
 	return r.Journal.Follow(ctx, at.Seq+1, func(some []journal.Read) error {
 		messages := make([]apply.Message, len(some))
 		replies := make(map[uint64]string, len(some))
@@ -249,6 +251,10 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	r.stuck.Store(0)
+	indexing, stop := context.WithCancel(context.Background())
+	var indexed sync.WaitGroup
+	indexed.Go(func() { r.index(indexing, s) })
+	r.unindex = func() { stop(); indexed.Wait() }
 	r.state.Store(s)
 	r.Log.Info("replica opened", "position", s.Position().Seq)
 	return s, nil
@@ -302,8 +308,8 @@ func (r *Replica) look(ctx context.Context, s *apply.State, stop context.CancelC
 	}
 }
 
-// index makes the indexes of vectors that the log asks for. What could not be made it tries again: the first
-// items may have come.
+// index makes the indexes of vectors that the log asks for, while the database is open. What could not be
+// made it tries again: the first items may have come.
 func (r *Replica) index(ctx context.Context, s *apply.State) {
 	for {
 		if err := r.indexOnce(ctx, s); err != nil && ctx.Err() == nil {

@@ -2,6 +2,7 @@ package replica_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -304,4 +306,36 @@ func TestSession(t *testing.T) {
 	if _, err := b.Survey(t.Context(), id, "nosuch", 0); !errors.Is(err, db.ErrNotFound) {
 		t.Error(err)
 	}
+}
+
+// A replica goes on to index vectors while a message stops it.
+func TestIndexWhileStopped(t *testing.T) {
+	b := newBed(t)
+	b.op(wire.Op{Kind: wire.CreateCollection, Collection: "c",
+		Schema: &db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 4}}}})
+	op := wire.Op{Kind: wire.Write}
+	for i := range 300 {
+		op.Changes = append(op.Changes, wire.Change{Collection: "c", Kind: wire.Put,
+			Item: wire.ItemOf(&db.Item{Key: fmt.Sprint(i),
+				Vectors: map[string][]float32{"image": {float32(i), 1, float32(i % 7), 2}}})})
+	}
+	b.has(300, b.op(op))
+	b.config.Indexing <- struct{}{} // another replica of the node is at it
+	seq := b.op(wire.Op{Kind: wire.IndexVectors, Collection: "c", Modality: "image", Recall: .9})
+	m, err := (&wire.Op{ID: wire.NewID(), Kind: wire.DropCollection, Collection: "x"}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m[4]++ // the version, behind a right checksum
+	binary.BigEndian.PutUint64(m[5:], xxhash.Sum64(m[13:])+uint64(m[4]))
+	if _, _, err := b.log.Append(t.Context(), "newer", journal.Control, m, ""); err != nil {
+		t.Fatal(err)
+	}
+	b.eventually(func() bool { return b.Status().Stopped == seq+1 },
+		func() string { return b.Status().Problem })
+	<-b.config.Indexing
+	b.eventually(func() bool {
+		a := b.Answer(t.Context(), &wire.Request{Verb: wire.Describe, Collection: "c", From: seq, Wait: 1000})
+		return a.Fault == nil && len(a.About.Indexes) == 1 && a.About.Indexes[0].Complete
+	}, func() string { return b.Status().Problem })
 }

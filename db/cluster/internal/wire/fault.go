@@ -110,10 +110,12 @@ func (f *Fault) Unwrap() error {
 }
 
 // Every message begins with an envelope: magic, the version, and a checksum of the version and the rest.
-// Other bytes are no message of any version, so nobody stops a reader with them.
+// Other bytes are no message of any version, so nobody stops a reader with them. The version is raised with
+// each change of what a message has (TestLayout): a program that reads another one would pass over operations
+// that others carry out.
 const (
 	magic    = "fddh"
-	version  = 1
+	version  = 2
 	envelope = len(magic) + 1 + 8
 )
 

@@ -382,18 +382,18 @@ const (
 	DropIndex    // has them drop the index
 )
 
+var kinds = [...]string{Write: "write", CreateCollection: "creation of a collection",
+	DropCollection: "drop of a collection", ImportModel: "import of a model",
+	ActivateSpace: "activation of a space", DropSpace: "drop of a space", ReviseSpace: "revision of a space",
+	TakeOver: "beginning of a training", BuildSpace: "building of a space", Skip: "skip",
+	Compare: "comparison", Chunk: "chunk of a large operation", IndexVectors: "index of vectors",
+	DropIndex: "drop of an index"}
+
 func (k Kind) String() string {
-	names := []string{Write: "write", CreateCollection: "creation of a collection",
-		DropCollection: "drop of a collection", ImportModel: "import of a model",
-		ActivateSpace: "activation of a space", DropSpace: "drop of a space",
-		ReviseSpace: "revision of a space",
-		TakeOver:    "beginning of a training", BuildSpace: "building of a space", Skip: "skip",
-		Compare: "comparison", Chunk: "chunk of a large operation", IndexVectors: "index of vectors",
-		DropIndex: "drop of an index"}
-	if int(k) >= len(names) || names[k] == "" {
+	if int(k) >= len(kinds) || kinds[k] == "" {
 		return fmt.Sprint("operation of kind ", uint8(k))
 	}
-	return names[k]
+	return kinds[k]
 }
 
 // A Change is one change of an Op.
