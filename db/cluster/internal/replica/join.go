@@ -17,8 +17,10 @@ import (
 // join makes the missing database of a shard: by the newest backup if the log continues it, otherwise by the
 // backup that the shard started from, or an empty one if the log is complete.
 func (r *Replica) join(ctx context.Context) error {
-	if there, err := exists(filepath.Join(r.Dir, db.MarkerName)); there || err != nil {
+	if there, err := exists(filepath.Join(r.Dir, db.MarkerName)); err != nil {
 		return err
+	} else if there {
+		return os.RemoveAll(r.outdated())
 	}
 	info, err := r.Journal.Info(ctx)
 	if err != nil {
@@ -47,7 +49,7 @@ func (r *Replica) join(ctx context.Context) error {
 	}
 	if newest {
 		r.Log.Info("restored", "backup", id, "took", time.Since(start))
-		return os.Rename(dir, r.Dir)
+		return r.joined(dir)
 	}
 	d, err := db.Open(dir, &opts)
 	if err != nil {
@@ -57,7 +59,15 @@ func (r *Replica) join(ctx context.Context) error {
 		return fmt.Errorf("backup %s of shard %d: %w", id, r.Shard, err)
 	}
 	r.Log.Info("begun with", "backup", id, "took", time.Since(start))
-	return os.Rename(dir, r.Dir)
+	return r.joined(dir)
+}
+
+// joined puts a complete database into its place.
+func (r *Replica) joined(dir string) error {
+	if err := os.Rename(dir, r.Dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(r.outdated())
 }
 
 // base returns the backup that a replica starts from: the newest, which has its own position, or the one that
@@ -92,8 +102,13 @@ func exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// aside moves a database away that cannot continue: the log has been trimmed beyond it, or is another log.
-// The folder stays beside the new one, for inspection.
+// outdated is where a database waits that the log has been trimmed beyond, until the backup is restored that
+// has all that it has.
+func (r *Replica) outdated() string { return r.Dir + ".outdated" }
+
+// aside moves a database away that cannot continue: the log has been trimmed beyond it, or it is of another
+// shard, or an operator wants another one. But for the first case the folder stays beside the new one, for
+// inspection.
 func (r *Replica) aside(why error) error {
 	if err := r.close(); err != nil {
 		r.Log.Warn("closing the database", "error", err)
@@ -102,6 +117,12 @@ func (r *Replica) aside(why error) error {
 		return err
 	}
 	to := fmt.Sprintf("%s.left-%s", r.Dir, time.Now().UTC().Format("20060102T150405.000"))
+	var gap *apply.GapError
+	if errors.As(why, &gap) {
+		if to = r.outdated(); os.RemoveAll(to) != nil {
+			return fmt.Errorf("remove %s: it is in the way", to)
+		}
+	}
 	if err := os.Rename(r.Dir, to); err != nil {
 		return err
 	}
