@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,9 +59,8 @@ func (s *State) index(b *db.Batch, op *wire.Op) error {
 
 // mark notes in the batch that the index is to be there.
 func (x index) mark(b *db.Batch) error {
-	op := wire.Op{Kind: wire.IndexVectors, Collection: x.collection, Modality: x.modality, Recall: x.recall}
-	value, err := op.Encode()
-	b.Mark(indexMark(x.collection, x.modality), value)
+	value, err := json.Marshal(x)
+	b.Mark(indexMark(x.Collection, x.Modality), value)
 	return err
 }
 
@@ -79,17 +79,18 @@ func markIndexes(b *db.Batch, c *db.Collection) error {
 func (s *State) dropIndexes(ctx context.Context, b *db.Batch, collection string) error {
 	all, err := s.indexes(ctx)
 	for _, x := range all {
-		if x.collection == collection {
-			b.Mark(indexMark(collection, x.modality), nil)
+		if x.Collection == collection {
+			b.Mark(indexMark(collection, x.Modality), nil)
 		}
 	}
 	return err
 }
 
-// An index is an index that is to be there.
+// An index is an index that is to be there, as a mark has it.
 type index struct {
-	collection, modality string
-	recall               float64
+	Collection string  `json:"collection"`
+	Modality   string  `json:"modality"`
+	Recall     float64 `json:"recall"`
 }
 
 // indexes returns what is to be indexed.
@@ -98,18 +99,18 @@ func (s *State) indexes(ctx context.Context) (all []index, err error) {
 		if err != nil {
 			return nil, err
 		}
-		wish, err := wire.DecodeOp(m.Value)
-		if err != nil {
+		var x index
+		if err := json.Unmarshal(m.Value, &x); err != nil {
 			return nil, fmt.Errorf("%w: mark %s: %w", db.ErrCorrupt, m.Name, err)
 		}
-		all = append(all, index{wish.Collection, wish.Modality, wish.Recall})
+		all = append(all, x)
 	}
 	return all, nil
 }
 
 // of reports whether the index that a database has is this one.
 func (x index) of(has report.VectorIndex) bool {
-	return has.Complete && has.Damage == "" && has.Modality == x.modality && has.Recall == x.recall
+	return has.Complete && has.Damage == "" && has.Modality == x.Modality && has.Recall == x.Recall
 }
 
 // Indexing gets a value when MakeIndexes may have something to do.
@@ -198,18 +199,18 @@ func (s *State) MakeIndexes(ctx context.Context, turns chan struct{}) (errs erro
 		}
 		for _, x := range has {
 			if x.Complete && !slices.ContainsFunc(wished, func(w index) bool {
-				return w.collection == name && w.modality == x.Modality
+				return w.Collection == name && w.Modality == x.Modality
 			}) {
 				errs = errors.Join(errs, c.DropVectorIndex(ctx, x.Modality))
 			}
 		}
 		for _, w := range wished {
-			if w.collection != name || slices.ContainsFunc(has, w.of) {
+			if w.Collection != name || slices.ContainsFunc(has, w.of) {
 				continue
 			}
 			more, err := s.makeIndex(ctx, c, w, turns, asked)
 			if err != nil && !errors.Is(err, errNothing) {
-				errs = errors.Join(errs, fmt.Errorf("collection %q, modality %q: %w", name, w.modality, err))
+				errs = errors.Join(errs, fmt.Errorf("collection %q, modality %q: %w", name, w.Modality, err))
 			}
 			if !more {
 				return errs
@@ -229,12 +230,12 @@ func (s *State) makeIndex(ctx context.Context, c *db.Collection, x index, turns 
 		return false, nil
 	}
 	defer func() { <-turns }()
-	making, ok := s.indexing.begin(ctx, indexMark(x.collection, x.modality), asked)
+	making, ok := s.indexing.begin(ctx, indexMark(x.Collection, x.Modality), asked)
 	if !ok {
 		return false, nil
 	}
 	defer func() { s.indexing.end(asked, err) }() // also of a panic
-	_, err = c.IndexVectors(making, db.IndexOptions{Modality: x.modality, Recall: x.recall})
+	_, err = c.IndexVectors(making, db.IndexOptions{Modality: x.Modality, Recall: x.Recall})
 	switch {
 	case errors.Is(err, db.ErrInvalid), errors.Is(err, db.ErrNotFound): // or what there was has just gone
 		return true, errNothing
@@ -257,13 +258,13 @@ func (s *State) Indexes(ctx context.Context, c *db.Collection) (all []wire.Index
 	s.indexing.mu.Lock()
 	defer s.indexing.mu.Unlock()
 	for _, w := range wished {
-		if w.collection != c.Name() {
+		if w.Collection != c.Name() {
 			continue
 		}
-		out := wire.Index{Modality: w.modality, Recall: w.recall}
+		out := wire.Index{Modality: w.Modality, Recall: w.Recall}
 		if i := slices.IndexFunc(has, w.of); i >= 0 {
 			out.Complete, out.Entries = true, has[i].Entries
-		} else if err := s.indexing.problems[indexMark(c.Name(), w.modality)]; err != nil {
+		} else if err := s.indexing.problems[indexMark(c.Name(), w.Modality)]; err != nil {
 			out.Problem = err.Error()
 		}
 		all = append(all, out)
