@@ -69,7 +69,7 @@ type Node struct {
 	orders   map[wire.ID]bool         // in progress
 	gone     chan struct{}            // hears of each retired replica that has been closed
 	closed   bool
-	indexing chan struct{} // one replica at a time indexes vectors
+	turns    chan struct{} // of its replicas at what needs a processor for long
 }
 
 // Open makes the program a node of a cluster, until Close. Open returns early: the shards are opened and
@@ -99,7 +99,7 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 	n := &Node{
 		opts: o, cluster: names.Cluster(o.Cluster), js: js, began: time.Now(),
 		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, orders: map[wire.ID]bool{},
-		gone: make(chan struct{}, 1), indexing: make(chan struct{}, 1),
+		gone: make(chan struct{}, 1), turns: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	if err := n.serve(); err != nil {
@@ -171,8 +171,8 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 				Options: db.ShareCaches(n.opts.DB, len(shards)),
 				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn,
 				Log: n.opts.Log, Vault: vault.At(n.opts.Backups),
-				Base:     func() plan.Placement { return p.Placement(shard) },
-				Indexing: n.indexing,
+				Base:  func() plan.Placement { return p.Placement(shard) },
+				Turns: n.turns,
 			})
 		}
 	}
@@ -339,6 +339,9 @@ type ReplicaStatus struct {
 	Unread uint64 `json:"unread,omitempty"`
 	// the message that cannot be applied, as Problem says; 0: none
 	Stopped uint64 `json:"stopped,omitempty"`
+	// the last message of a day (UTC) for which all that the replica had was read; 0: none so far
+	Checked uint64 `json:"checked,omitempty"`
+	Sum     uint64 `json:"sum,omitempty"` // a digest of it: equal for replicas at the same Checked
 }
 
 // Status returns the state of the node.

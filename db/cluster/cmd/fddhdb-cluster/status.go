@@ -31,6 +31,8 @@ type shardStatus struct {
 	Items    int             `json:"items"`
 	Log      logStatus       `json:"log"`
 	Replicas []replicaStatus `json:"replicas"`
+	// says that replicas had not the same when the latest day began
+	Differ bool `json:"differ,omitempty"`
 }
 
 type logStatus struct {
@@ -49,6 +51,20 @@ type replicaStatus struct {
 	Items   int    `json:"items"`
 	Problem string `json:"problem,omitempty"`
 	Unread  uint64 `json:"unread,omitempty"` // messages of the log that were no operations
+
+	checked, sum uint64 // see cluster.ReplicaStatus
+}
+
+// differ reports whether two replicas had not the same at one message.
+func differ(replicas []replicaStatus) bool {
+	for i, a := range replicas {
+		for _, b := range replicas[:i] {
+			if a.checked > 0 && a.checked == b.checked && a.sum != b.sum {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 type nodeStatus struct {
@@ -103,7 +119,7 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 				for _, st := range of[name].Shards {
 					if st.Shard == shard {
 						r.Applied, r.Items, r.Problem = st.Applied, st.Items, message2(st.Problem)
-						r.Unread = st.Unread
+						r.Unread, r.checked, r.sum = st.Unread, st.Checked, st.Sum
 						r.Lag = log.Last - min(log.Last, st.Applied)
 					}
 				}
@@ -111,6 +127,7 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 			is.Items = max(is.Items, r.Items)
 			is.Replicas = append(is.Replicas, r)
 		}
+		is.Differ = differ(is.Replicas)
 		s.Items += is.Items
 		s.Shards = append(s.Shards, is)
 	}
@@ -183,6 +200,9 @@ func (e *env) printStatus(s *clusterStatus) {
 	for _, sh := range s.Shards {
 		if sh.Log.Problem != "" {
 			say("log of shard %d: %s", sh.Shard, sh.Log.Problem)
+		}
+		if sh.Differ {
+			say("shard %d: its replicas differ: fddhdb-cluster compare %d says in what", sh.Shard, sh.Shard)
 		}
 		for _, r := range sh.Replicas {
 			if r.Unread > 0 {

@@ -139,7 +139,7 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, op *wire.Op) error {
 		}
 		return nil
 	case wire.Compare:
-		return s.compare(ctx, op.ID)
+		return s.comparisons.begin(ctx, s.DB, op.ID, s.Position().Seq+1)
 	case wire.IndexVectors, wire.DropIndex:
 		return s.index(b, op)
 	case wire.ImportModel, wire.BuildSpace, wire.ReviseSpace, wire.ActivateSpace, wire.DropSpace,

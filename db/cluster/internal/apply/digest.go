@@ -7,42 +7,48 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// comparisons has the digests that were taken at the latest Compare, for whoever compares replicas. An
-// earlier one ends: a replica that applies a log with many of them takes one snapshot at a time.
+// comparisons has the digests that were taken latest, for whoever compares replicas. An earlier one ends: a
+// replica that applies a log with many of them takes one snapshot at a time.
 type comparisons struct {
 	mu     sync.Mutex
 	latest *comparison
+	turns  chan struct{} // bounds how many are taken at a time, see ShareTurns; nil: there is a hurry
 }
 
 // A comparison is the digests at one message.
 type comparison struct {
-	id   wire.ID
+	id   wire.ID // of the operation that asked for it
+	seq  uint64  // of the message
 	stop context.CancelFunc
 	done chan struct{} // closed when all and err are known
 	all  []wire.PartDigest
 	err  error
 }
 
-// compare begins to take the digests of what the database has now. Messages are applied meanwhile.
-func (s *State) compare(ctx context.Context, id wire.ID) error {
-	s.comparisons.mu.Lock()
-	defer s.comparisons.mu.Unlock()
-	if last := s.comparisons.latest; last != nil {
+// begin begins to take the digests of what the database has now. Messages are applied meanwhile. Without a
+// hurry it waits for its turn, and rests as long as it works.
+func (x *comparisons) begin(ctx context.Context, d *db.DB, id wire.ID, seq uint64) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if last := x.latest; last != nil {
 		last.stop()
 		<-last.done
 	}
-	snap, err := s.DB.Snapshot()
+	snap, err := d.Snapshot()
 	if err != nil {
 		return err
 	}
-	c := &comparison{id: id, done: make(chan struct{})}
+	c := &comparison{id: id, seq: seq, done: make(chan struct{})}
 	ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx)) // closing the database ends it, too
-	s.comparisons.latest = c
+	x.latest = c
 	go func() {
 		defer close(c.done)
 		defer c.stop()
@@ -54,16 +60,73 @@ func (s *State) compare(ctx context.Context, id wire.ID) error {
 				c.err = errors.Join(c.err, err)
 			}
 		}()
-		c.all, c.err = digests(ctx, s.DB, snap)
+		if x.turns != nil {
+			select {
+			case x.turns <- struct{}{}:
+				defer func() { <-x.turns }()
+			case <-ctx.Done():
+			}
+		}
+		c.all, c.err = digests(ctx, d, snap, x.turns == nil)
 	}()
 	return nil
 }
 
+// now returns the latest comparison, or nil.
+func (x *comparisons) now() *comparison {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.latest
+}
+
+// dayOf returns the number of the day of a time, in UTC; 0: it is not known.
+func dayOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix() / int64(24*time.Hour/time.Second)
+}
+
+// Began notes when the message at the position was written, so that the next one may begin a day.
+func (s *State) Began(at time.Time) { s.day = max(s.day, dayOf(at)) }
+
+// checks reports whether a message is the first of a day: replicas are compared as they are before it. All of
+// them know that by the log.
+func (s *State) checks(m Message) bool {
+	day := dayOf(m.Time)
+	if day <= s.day {
+		return false
+	}
+	known := s.day > 0
+	s.day = day
+	return known
+}
+
+// Checked returns a digest of all that the replica had when a day began, behind the message with that
+// sequence; replicas with the same sequence have the same digest. It is 0 until there is one.
+func (s *State) Checked() (seq, sum uint64) {
+	c := s.daily.now()
+	if c == nil {
+		return 0, 0
+	}
+	select {
+	case <-c.done:
+	default:
+		return 0, 0
+	}
+	if c.err != nil {
+		return 0, 0
+	}
+	h := xxhash.New()
+	for _, d := range c.all {
+		fmt.Fprintf(h, "%q %x\n", d.Part, d.Sum)
+	}
+	return c.seq, h.Sum64()
+}
+
 // Digests waits for the digests that the Compare with that ID has taken.
 func (s *State) Digests(ctx context.Context, id wire.ID) ([]wire.PartDigest, error) {
-	s.comparisons.mu.Lock()
-	c := s.comparisons.latest
-	s.comparisons.mu.Unlock()
+	c := s.comparisons.now()
 	if c == nil || c.id != id {
 		return nil, fmt.Errorf("%w: a comparison that this replica has not begun, or has given up for another one",
 			db.ErrNotFound)
@@ -79,7 +142,20 @@ func (s *State) Digests(ctx context.Context, id wire.ID) ([]wire.PartDigest, err
 // digests returns a digest of each part of a snapshot: of each collection its schema, labels with their ids,
 // items, and the codes and rows of each space. Replicas of a shard have the same ones at the same message. It
 // reads the whole database.
-func digests(ctx context.Context, d *db.DB, snap *db.Snapshot) (all []wire.PartDigest, err error) {
+func digests(ctx context.Context, d *db.DB, snap *db.Snapshot, hurry bool) (all []wire.PartDigest,
+	err error) {
+	rest := func() {}
+	if began, n := time.Now(), 0; !hurry {
+		rest = func() {
+			if n++; n%100 == 0 {
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Since(began)):
+				}
+				began = time.Now()
+			}
+		}
+	}
 	names, err := d.Collections()
 	if err != nil {
 		return nil, err
@@ -92,7 +168,8 @@ func digests(ctx context.Context, d *db.DB, snap *db.Snapshot) (all []wire.PartD
 		if err == nil {
 			err = digest(ctx, c, func(part string, fill func(put func(any) error) error) error {
 				h := sha256.New()
-				err := fill(json.NewEncoder(h).Encode)
+				encoder := json.NewEncoder(h)
+				err := fill(func(x any) error { rest(); return encoder.Encode(x) })
 				all = append(all, wire.PartDigest{Part: fmt.Sprintf("%s of %q", part, name), Sum: h.Sum(nil)})
 				return err
 			})

@@ -12,6 +12,6 @@ func (s *State) Digest(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer snap.Close()
-	all, err := digests(ctx, s.DB, snap)
+	all, err := digests(ctx, s.DB, snap, true)
 	return fmt.Sprintf("%x", all), err
 }

@@ -113,6 +113,10 @@ func (x index) of(has report.VectorIndex) bool {
 	return has.Complete && has.Damage == "" && has.Modality == x.Modality && has.Recall == x.Recall
 }
 
+// ShareTurns makes the replicas of a node take turns at what needs a processor for long and can wait: indexes
+// of vectors, and the daily digests. Call it before the other methods.
+func (s *State) ShareTurns(turns chan struct{}) { s.turns, s.daily.turns = turns, turns }
+
 // Indexing gets a value when MakeIndexes may have something to do.
 func (s *State) Indexing() <-chan struct{} { return s.indexing.work }
 
@@ -172,9 +176,8 @@ var errNothing = errors.New(
 	"no item of the shard has such a vector yet: its index follows within a minute of the first")
 
 // MakeIndexes makes the indexes that are to be there, and drops those that are not. It takes some seconds for
-// each 100,000 vectors, beside reads and writes. turns bounds how many replicas of a node do so at a time.
-// Only one goroutine may call it.
-func (s *State) MakeIndexes(ctx context.Context, turns chan struct{}) (errs error) {
+// each 100,000 vectors, beside reads and writes. Only one goroutine may call it.
+func (s *State) MakeIndexes(ctx context.Context) (errs error) {
 	s.indexing.mu.Lock()
 	asked := s.indexing.asked
 	s.indexing.mu.Unlock()
@@ -208,7 +211,7 @@ func (s *State) MakeIndexes(ctx context.Context, turns chan struct{}) (errs erro
 			if w.Collection != name || slices.ContainsFunc(has, w.of) {
 				continue
 			}
-			more, err := s.makeIndex(ctx, c, w, turns, asked)
+			more, err := s.makeIndex(ctx, c, w, asked)
 			if err != nil && !errors.Is(err, errNothing) {
 				errs = errors.Join(errs, fmt.Errorf("collection %q, modality %q: %w", name, w.Modality, err))
 			}
@@ -222,14 +225,13 @@ func (s *State) MakeIndexes(ctx context.Context, turns chan struct{}) (errs erro
 
 // makeIndex makes an index, when it is its turn. Without more, an operation has come that changes what is to
 // be there.
-func (s *State) makeIndex(ctx context.Context, c *db.Collection, x index, turns chan struct{},
-	asked int) (more bool, err error) {
+func (s *State) makeIndex(ctx context.Context, c *db.Collection, x index, asked int) (more bool, err error) {
 	select {
-	case turns <- struct{}{}:
+	case s.turns <- struct{}{}:
 	case <-ctx.Done():
 		return false, nil
 	}
-	defer func() { <-turns }()
+	defer func() { <-s.turns }()
 	making, ok := s.indexing.begin(ctx, indexMark(x.Collection, x.Modality), asked)
 	if !ok {
 		return false, nil

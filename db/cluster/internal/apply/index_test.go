@@ -47,10 +47,9 @@ func TestIndexes(t *testing.T) {
 		}
 		return all[0].Err()
 	}
-	turns := make(chan struct{}, 1)
 	has := func() (said []string) { // after what there is to do
 		t.Helper()
-		if err := s.MakeIndexes(t.Context(), turns); err != nil {
+		if err := s.MakeIndexes(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		c, err := s.DB.Collection("c")
@@ -258,9 +257,8 @@ func TestIndexesFollowTheLatestOperation(t *testing.T) {
 		return all[0]
 	}
 	index := wire.Op{Kind: wire.IndexVectors, Modality: "image", Recall: .9}
-	turns := make(chan struct{}, 1)
 	apply1(index)
-	if err := s.MakeIndexes(t.Context(), turns); err != nil || state().Problem == "" {
+	if err := s.MakeIndexes(t.Context()); err != nil || state().Problem == "" {
 		t.Fatal(err, state())
 	}
 	if apply1(index); state().Problem != "" {
@@ -285,7 +283,7 @@ func TestIndexesFollowTheLatestOperation(t *testing.T) {
 	}
 	<-s.Indexing()
 	done := make(chan error, 1)
-	go func() { done <- s.MakeIndexes(t.Context(), turns) }()
+	go func() { done <- s.MakeIndexes(t.Context()) }()
 	for begun := false; !begun; time.Sleep(time.Millisecond) {
 		all, err := c.VectorIndexes()
 		if err != nil {
@@ -298,7 +296,7 @@ func TestIndexesFollowTheLatestOperation(t *testing.T) {
 		t.Error(err)
 	}
 	<-s.Indexing() // and so it is looked at once more
-	if err := s.MakeIndexes(t.Context(), turns); err != nil {
+	if err := s.MakeIndexes(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if all, err := c.VectorIndexes(); err != nil || len(all) > 0 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -35,15 +36,19 @@ type State struct {
 	unread   atomic.Uint64 // messages that were no operations
 	skips    map[uint64]bool
 
-	comparisons comparisons
+	comparisons comparisons // that operations ask for
+	daily       comparisons
+	day         int64 // of the latest message; 0: not known
 	indexing    indexing
+	turns       chan struct{} // see ShareTurns
 }
 
 // A Message is a message of the log.
 type Message struct {
 	Seq     uint64
 	Data    []byte
-	Control bool // it came on the subject of control operations, to which writers have no access
+	Time    time.Time // when the servers stored it; zero: not known
+	Control bool      // it came on the subject of control operations, to which writers have no access
 }
 
 // An Identity names the shard and cluster that a database is a replica of.
@@ -65,6 +70,7 @@ var ErrOther = errors.New("it is of another shard, or of another cluster")
 func Open(ctx context.Context, d *db.DB, of Identity) (*State, error) {
 	s := &State{DB: d, shard: of.Shard, shards: of.Shards, moved: make(chan struct{}),
 		indexing: indexing{work: make(chan struct{}, 1), problems: map[string]error{}}}
+	s.ShareTurns(make(chan struct{}, 1))
 	switch b, err := d.Mark(ofMark); {
 	case errors.Is(err, db.ErrNotFound):
 		names, err := d.Collections()
@@ -298,6 +304,15 @@ func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, e
 		if m.Seq != at.Seq+1 {
 			err := errors.Join(flush(), &GapError{After: at.Seq, Next: m.Seq})
 			return all, err
+		}
+		if s.checks(m) {
+			err := flush()
+			if err == nil {
+				err = s.daily.begin(ctx, s.DB, wire.ID{}, at.Seq)
+			}
+			if err != nil {
+				return all, err
+			}
 		}
 		op, err := wire.DecodeOp(m.Data)
 		if s.skips[m.Seq] {

@@ -287,7 +287,7 @@ func (j *Journal) At(ctx context.Context, seq uint64) (apply.Message, error) {
 	if err != nil {
 		return apply.Message{}, j.in(err)
 	}
-	return apply.Message{Seq: m.Sequence, Data: m.Data}, nil
+	return apply.Message{Seq: m.Sequence, Data: m.Data, Time: m.Time}, nil
 }
 
 // ErrNone says that the log lacks a message.
@@ -427,7 +427,7 @@ func (j *Journal) read(ctx context.Context, from uint64, of ...jetstreamext.GetB
 		if err != nil {
 			return some, err
 		}
-		some = append(some, Read{Message: apply.Message{Seq: m.Sequence, Data: m.Data,
+		some = append(some, Read{Message: apply.Message{Seq: m.Sequence, Data: m.Data, Time: m.Time,
 			Control: m.Subject != j.subjects[Writes]}, Reply: m.Header.Get(ReplyHeader)})
 	}
 	return some, nil

@@ -40,7 +40,7 @@ type Config struct {
 	Base    func() plan.Placement // plan.Plan.Placement of the shard
 	Log     *slog.Logger
 
-	Indexing chan struct{} // bounds how many replicas of a node index vectors at a time
+	Turns chan struct{} // the replicas of a node take at what needs a processor for long
 }
 
 // A Replica is a shard on a node. Its methods may be called from any goroutine.
@@ -177,6 +177,9 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 		others[i] = m.Message
 	}
 	s.SkipAll(others)
+	if m, err := r.Journal.At(ctx, at.Seq); err == nil { // otherwise the next day is compared
+		s.Began(m.Time)
+	}
 	r.follows.Store(true)
 	r.trouble.Store(nil)
 	ctx, stop := context.WithCancelCause(ctx)
@@ -250,6 +253,7 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	s.ShareTurns(r.Turns)
 	r.stuck.Store(0)
 	indexing, stop := context.WithCancel(context.Background())
 	var indexed sync.WaitGroup
@@ -330,7 +334,7 @@ func (r *Replica) indexOnce(ctx context.Context, s *apply.State) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return s.MakeIndexes(ctx, r.Indexing)
+	return s.MakeIndexes(ctx)
 }
 
 // breaks reports whether an error says that the log does not continue the applied messages.
@@ -396,6 +400,11 @@ type Status struct {
 
 	// Stopped is the message that cannot be applied, as Problem says; 0: none.
 	Stopped uint64 `json:"stopped,omitempty"`
+
+	// Sum is a digest of all that the replica had behind message Checked, when a day began: equal for
+	// replicas with the same Checked.
+	Checked uint64 `json:"checked,omitempty"`
+	Sum     uint64 `json:"sum,omitempty"`
 }
 
 // Opening is the Problem of a replica that is being opened, unless it has another one.
@@ -423,5 +432,6 @@ func (r *Replica) Status() Status {
 		s.Behind = told - at.Seq
 	}
 	s.Items, s.Unread = items(state.DB), state.Unread()
+	s.Checked, s.Sum = state.Checked()
 	return s
 }

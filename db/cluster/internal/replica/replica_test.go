@@ -60,7 +60,7 @@ func newBed(t *testing.T) *bed {
 	b.create()
 	b.config = replica.Config{Cluster: "id", Shards: 1, Dir: filepath.Join(dir, "shard-0000"), Journal: b.log,
 		Conn: b.nc, Vault: vault.At(filepath.Join(dir, "backups")), Log: slog.New(slog.DiscardHandler),
-		Base: func() plan.Placement { return plan.Placement{} }, Indexing: make(chan struct{}, 1)}
+		Base: func() plan.Placement { return plan.Placement{} }, Turns: make(chan struct{}, 1)}
 	t.Cleanup(b.close)
 	b.open()
 	return b
@@ -320,7 +320,7 @@ func TestIndexWhileStopped(t *testing.T) {
 				Vectors: map[string][]float32{"image": {float32(i), 1, float32(i % 7), 2}}})})
 	}
 	b.has(300, b.op(op))
-	b.config.Indexing <- struct{}{} // another replica of the node is at it
+	b.config.Turns <- struct{}{} // another replica of the node is at it
 	seq := b.op(wire.Op{Kind: wire.IndexVectors, Collection: "c", Modality: "image", Recall: .9})
 	m, err := (&wire.Op{ID: wire.NewID(), Kind: wire.DropCollection, Collection: "x"}).Encode()
 	if err != nil {
@@ -333,7 +333,7 @@ func TestIndexWhileStopped(t *testing.T) {
 	}
 	b.eventually(func() bool { return b.Status().Stopped == seq+1 },
 		func() string { return b.Status().Problem })
-	<-b.config.Indexing
+	<-b.config.Turns
 	b.eventually(func() bool {
 		a := b.Answer(t.Context(), &wire.Request{Verb: wire.Describe, Collection: "c", From: seq, Wait: 1000})
 		return a.Fault == nil && len(a.About.Indexes) == 1 && a.About.Indexes[0].Complete
