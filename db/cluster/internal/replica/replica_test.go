@@ -68,9 +68,11 @@ func newBed(t *testing.T) *bed {
 
 func (b *bed) create() {
 	b.t.Helper()
-	if err := b.log.Create(b.t.Context(), journal.Config{Replicas: 1, MaxBytes: 16 << 20}); err != nil {
-		b.t.Fatal(err)
-	}
+	var err error
+	b.eventually(func() bool { // the server may still be removing the files of the one before
+		err = b.log.Create(b.t.Context(), journal.Config{Replicas: 1, MaxBytes: 16 << 20})
+		return err == nil
+	}, func() string { return err.Error() })
 }
 
 func (b *bed) open() { b.Replica = replica.Start(b.config) }
