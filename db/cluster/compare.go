@@ -35,11 +35,9 @@ type Difference struct {
 	Nodes [][]string `json:"nodes"` // each has the nodes that agree, most of them first
 }
 
-// standsFor is how long a replica may take to apply the message at which replicas are compared.
-const standsFor = 30 * time.Second
-
 // Compare compares the replicas of a shard at one message of its log: schemas, labels, items, and the codes
-// of each space. Each replica reads all that it has. Searches and writes go on.
+// of each space. Each replica reads all that it has. Searches and writes go on. A replica that has not
+// applied the message within ClientOptions.Timeout is left out.
 func (c *Client) Compare(ctx context.Context, shard int) (*Comparison, error) {
 	if err := c.check(shard); err != nil {
 		return nil, err
@@ -60,13 +58,15 @@ func (c *Client) Compare(ctx context.Context, shard int) (*Comparison, error) {
 		all.Go(func() {
 			for begin := time.Now(); ; {
 				q := wire.Request{Verb: wire.Digest, Shard: shard, ID: op.ID, From: at, Wait: 2000}
-				a, err := c.call(ctx, c.cluster.Read(node), q.Encode)
+				once, end := context.WithTimeout(ctx, c.opts.Timeout)
+				a, err := c.call(once, c.cluster.Read(node), q.Encode)
+				end()
 				if err == nil {
 					digests[i] = a.Digests
 				}
 				reads := a != nil && a.Applied >= at // it takes the digests
 				if errs[i] = err; err == nil || wire.Final(err) || ctx.Err() != nil ||
-					!reads && time.Since(begin) > standsFor {
+					!reads && time.Since(begin) > c.opts.Timeout {
 					return
 				}
 				time.Sleep(100 * time.Millisecond)

@@ -64,8 +64,15 @@ func TestCompareAndRebuild(t *testing.T) {
 		}
 		break
 	}
-	if found := compare(); len(found.Nodes) != 2 || found.Left["n1"] == "" {
-		t.Errorf("n1 is away: %+v", found)
+	hasty, err := cluster.Connect(t.Context(), h.conn("client"), "test",
+		cluster.ClientOptions{Timeout: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hasty.Close()
+	away, err := hasty.Compare(t.Context(), 1)
+	if err != nil || len(away.Nodes) != 2 || away.Left["n1"] == "" {
+		t.Errorf("n1 is away: %+v, %v", away, err)
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)

@@ -152,7 +152,7 @@ func TestPermissions(t *testing.T) {
 			},
 			"moves a shard": func(ctx context.Context) error { return c.Move(ctx, 0, "a", "b", nil) },
 		} {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			if f(ctx) == nil {
 				t.Errorf("a %s %s", name, what)
 			}
