@@ -75,8 +75,8 @@ func forge(r *rand.Rand, control bool) []byte {
 	return b
 }
 
-// No message stops a replica, whoever wrote it to whatever subject of the log: not while it runs, not when it
-// opens, and not when it begins with the log. All replicas make the same of it.
+// A forged message stops no replica, on any subject of the log: neither one that runs, nor one that opens, nor
+// one that begins with the log. All replicas decide the same about it.
 func TestForgedMessages(t *testing.T) {
 	h := build(t, 1, 3, 1, 3)
 	c := h.connect()

@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// comparisons has the digests that were taken latest, for whoever compares replicas. An earlier one ends: a
-// replica that applies a log with many of them takes one snapshot at a time.
+// comparisons has the latest digests of the replica, which are compared with those of others. To begin new
+// ones ends those before: a replica that applies a log with many comparisons holds one snapshot at a time.
 type comparisons struct {
 	mu     sync.Mutex
 	latest *comparison

@@ -93,7 +93,7 @@ type index struct {
 	Recall     float64 `json:"recall"`
 }
 
-// indexes returns what is to be indexed.
+// indexes returns the indexes that the log asks for.
 func (s *State) indexes(ctx context.Context) (all []index, err error) {
 	for m, err := range s.DB.Marks(ctx, IndexMarks) {
 		if err != nil {
@@ -223,8 +223,8 @@ func (s *State) MakeIndexes(ctx context.Context) (errs error) {
 	return errs
 }
 
-// makeIndex makes an index, when it is its turn. Without more, an operation has come that changes what is to
-// be there.
+// makeIndex makes an index, when it is its turn. more is false if an operation has come meanwhile that changes
+// which indexes the log asks for.
 func (s *State) makeIndex(ctx context.Context, c *db.Collection, x index, asked int) (more bool, err error) {
 	select {
 	case s.turns <- struct{}{}:

@@ -149,7 +149,7 @@ func TestAShardThatStandsStill(t *testing.T) {
 	}
 }
 
-// Writes that all end at once, as after an election, may have any order but for what is seen long after.
+// Writes that all end at once, as after an election, have an order that only a much later search shows.
 func TestManyAtOnce(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))

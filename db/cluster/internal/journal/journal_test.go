@@ -191,7 +191,7 @@ func TestFullAndTrimmed(t *testing.T) {
 	}
 }
 
-// Who follows a log gets each message once and in order, soon, also after the server was away.
+// Follow gives each message once, in order and soon, also after the server was away.
 func TestFollow(t *testing.T) {
 	b := newBed(t, journal.Config{MaxBytes: 16 << 20})
 	b.append(1, 2500) // several batches

@@ -168,7 +168,7 @@ func (b *bed) lefts() int {
 	return len(all)
 }
 
-// An answer has at least what it was asked for, or says that the replica is behind.
+// A replica answers when it has applied the message that the request names, or says that it is behind.
 func TestAnswersWait(t *testing.T) {
 	b := newBed(t)
 	last := b.put(0, 5)
@@ -233,8 +233,8 @@ func TestAnotherLog(t *testing.T) {
 	}
 }
 
-// Behind a log that has been trimmed too far a replica waits for a backup, keeps what it has until there is
-// one, and begins with it.
+// A replica whose log has been trimmed beyond what it has applied keeps its database, and waits for a backup.
+// It begins with the first one.
 func TestTrimmedTooFar(t *testing.T) {
 	b := newBed(t)
 	b.has(5, b.put(0, 5))
