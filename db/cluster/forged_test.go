@@ -75,8 +75,8 @@ func forge(r *rand.Rand, control bool) []byte {
 	return b
 }
 
-// A forged message stops no replica, on any subject of the log: neither one that runs, nor one that opens, nor
-// one that begins with the log. All replicas decide the same about it.
+// A forged message stops no replica, on any subject of the log: neither one that runs, nor one that opens,
+// nor one that begins with the log. All replicas decide the same about it.
 func TestForgedMessages(t *testing.T) {
 	h := build(t, 1, 3, 1, 3)
 	c := h.connect()

@@ -28,9 +28,9 @@ type Index struct {
 }
 
 // IndexVectors has every replica index the vectors of a modality, see db.Collection.IndexVectors. Searches by
-// vectors then take a fraction of the time, and have this recall, or that of Query.Recall. A recall of 0 means
-// .99. Once IndexVectors has told all shards it waits until one replica of each has the index, or cannot make
-// it now.
+// vectors then take a fraction of the time, and have this recall, or that of Query.Recall. A recall of 0
+// means .99. Once IndexVectors has told all shards it waits until one replica of each has the index, or
+// cannot make it now.
 // Others follow, as those do that join later, and shards that have no such vectors yet; until then the answer
 // of a replica is exact. If the context ends early the replicas go on. A node makes one index at a time.
 //

@@ -412,8 +412,8 @@ type scheduler struct {
 
 // How often the scheduler asks the store whether it wants to compact, as the answer may change without a
 // call: lookAgain after a call, and ever less often in a store that does nothing, so that it costs no
-// processor. lookRare suits stores with one compaction at a time, Pebble's default. With more, Pebble may allow
-// another compaction without a call, and that would wait for so long.
+// processor. lookRare suits stores with one compaction at a time, Pebble's default. With more, Pebble may
+// allow another compaction without a call, and that would wait for so long.
 const (
 	lookAgain = 100 * time.Millisecond
 	lookRare  = 10 * time.Second

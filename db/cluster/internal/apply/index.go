@@ -223,8 +223,8 @@ func (s *State) MakeIndexes(ctx context.Context) (errs error) {
 	return errs
 }
 
-// makeIndex makes an index, when it is its turn. more is false if an operation has come meanwhile that changes
-// which indexes the log asks for.
+// makeIndex makes an index, when it is its turn. more is false if an operation has come meanwhile that
+// changes which indexes the log asks for.
 func (s *State) makeIndex(ctx context.Context, c *db.Collection, x index, asked int) (more bool, err error) {
 	select {
 	case s.turns <- struct{}{}:
