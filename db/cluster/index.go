@@ -27,8 +27,8 @@ type Index struct {
 	asked int // shards that are to have it
 }
 
-// IndexVectors has every replica index the vectors of a modality, see db.Collection.IndexVectors. Searches by
-// vectors then take a fraction of the time, and have this recall, or that of Query.Recall. A recall of 0
+// IndexVectors has every replica index the vectors of a modality, see db.Collection.IndexVectors. A search
+// then takes a fraction of the time and has Query.Recall, or the given recall if that is 0. A recall of 0
 // means .99. Once IndexVectors has told all shards it waits until one replica of each has the index, or
 // cannot make it now.
 // Others follow, as those do that join later, and shards that have no such vectors yet; until then the answer

@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// comparisons has the latest digests of the replica, which are compared with those of others. To begin new
-// ones ends those before: a replica that applies a log with many comparisons holds one snapshot at a time.
+// comparisons holds the latest comparison. A new one ends the one before: a replica whose log asks for many
+// comparisons holds one snapshot at a time.
 type comparisons struct {
 	mu     sync.Mutex
 	latest *comparison
@@ -41,6 +41,10 @@ func (x *comparisons) begin(ctx context.Context, d *db.DB, id wire.ID, seq uint6
 	if last := x.latest; last != nil {
 		last.stop()
 		<-last.done
+	}
+	names, err := d.Collections() // now: one may be dropped before its turn comes
+	if err != nil {
+		return err
 	}
 	snap, err := d.Snapshot()
 	if err != nil {
@@ -67,9 +71,23 @@ func (x *comparisons) begin(ctx context.Context, d *db.DB, id wire.ID, seq uint6
 			case <-ctx.Done():
 			}
 		}
-		c.all, c.err = digests(ctx, d, snap, x.turns == nil)
+		c.all, c.err = digests(ctx, names, snap, x.turns == nil)
 	}()
 	return nil
+}
+
+// end gives up the latest comparison.
+func (x *comparisons) end() {
+	if c := x.now(); c != nil {
+		c.stop()
+		<-c.done
+	}
+}
+
+// End gives up the comparisons that the replica is at. Call it before the database is closed.
+func (s *State) End() {
+	s.daily.end()
+	s.comparisons.end()
 }
 
 // now returns the latest comparison, or nil.
@@ -142,7 +160,7 @@ func (s *State) Digests(ctx context.Context, id wire.ID) ([]wire.PartDigest, err
 // digests returns a digest of each part of a snapshot: of each collection its schema, labels with their ids,
 // items, and the codes and rows of each space. Replicas of a shard have the same ones at the same message. It
 // reads the whole database.
-func digests(ctx context.Context, d *db.DB, snap *db.Snapshot, hurry bool) (all []wire.PartDigest,
+func digests(ctx context.Context, names []string, snap *db.Snapshot, hurry bool) (all []wire.PartDigest,
 	err error) {
 	rest := func() {}
 	if began, n := time.Now(), 0; !hurry {
@@ -156,15 +174,8 @@ func digests(ctx context.Context, d *db.DB, snap *db.Snapshot, hurry bool) (all 
 			}
 		}
 	}
-	names, err := d.Collections()
-	if err != nil {
-		return nil, err
-	}
 	for _, name := range names {
 		c, err := snap.Collection(name)
-		if errors.Is(err, db.ErrNotFound) { // created after the snapshot
-			continue
-		}
 		if err == nil {
 			err = digest(ctx, c, func(part string, fill func(put func(any) error) error) error {
 				h := sha256.New()

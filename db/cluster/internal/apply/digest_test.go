@@ -78,3 +78,53 @@ func TestDailyDigest(t *testing.T) {
 		t.Errorf("damaged: %d, %x", n, other)
 	}
 }
+
+// A digest that has to wait for its turn shows what there was when the day began: a collection that is dropped
+// meanwhile, too.
+func TestDailyDigestWaits(t *testing.T) {
+	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	run := func(turns chan struct{}) (sum uint64) {
+		t.Helper()
+		d := dbkit.MustOpen(t, t.TempDir(), nil)
+		defer dbkit.MustClose(t, d)
+		s, err := apply.Open(t.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.End()
+		s.ShareTurns(turns)
+		checked := func() (seq uint64) { seq, sum = s.Checked(); return seq }
+		for i, kind := range []wire.Kind{wire.CreateCollection, wire.Compare, wire.DropCollection} {
+			op := wire.Op{ID: wire.ID{byte(i)}, Kind: kind, Collection: "c", Schema: &db.Schema{Bits: 8}}
+			b, err := op.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kind == wire.DropCollection && len(turns) == 0 {
+				for checked() == 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			_, err = s.Apply(t.Context(), []apply.Message{{Seq: uint64(i + 1), Data: b, Control: true,
+				Time: day.AddDate(0, 0, min(i, 1))}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(turns) > 0 {
+			if checked() > 0 {
+				t.Error("it has not waited")
+			}
+			<-turns
+		}
+		for checked() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		return sum
+	}
+	busy := make(chan struct{}, 1)
+	busy <- struct{}{}
+	if a, b := run(make(chan struct{}, 1)), run(busy); a != b {
+		t.Errorf("%x at once, %x later", a, b)
+	}
+}

@@ -12,6 +12,10 @@ func (s *State) Digest(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer snap.Close()
-	all, err := digests(ctx, s.DB, snap, true)
+	names, err := s.DB.Collections()
+	if err != nil {
+		return "", err
+	}
+	all, err := digests(ctx, names, snap, true)
 	return fmt.Sprintf("%x", all), err
 }

@@ -91,6 +91,7 @@ func (r *Replica) close() error {
 		return nil
 	}
 	r.unindex()
+	s.End()
 	return s.DB.Close() // waits for requests in progress
 }
 

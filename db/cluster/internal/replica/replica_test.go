@@ -233,8 +233,8 @@ func TestAnotherLog(t *testing.T) {
 	}
 }
 
-// A replica whose log has been trimmed beyond what it has applied keeps its database, and waits for a backup.
-// It begins with the first one.
+// The log has been trimmed, and the replica lacks the removed messages. It keeps its database until there is
+// a backup that has them, and restores that.
 func TestTrimmedTooFar(t *testing.T) {
 	b := newBed(t)
 	b.has(5, b.put(0, 5))
