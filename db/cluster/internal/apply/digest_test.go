@@ -79,8 +79,8 @@ func TestDailyDigest(t *testing.T) {
 	}
 }
 
-// A digest that has to wait for its turn shows what there was when the day began: a collection that is dropped
-// meanwhile, too.
+// A digest that has to wait for its turn shows what there was when the day began: also a collection that is
+// dropped meanwhile.
 func TestDailyDigestWaits(t *testing.T) {
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	run := func(turns chan struct{}) (sum uint64) {
