@@ -17,15 +17,15 @@ import (
 // BackupOptions are the options of Backup. The zero value backs up the whole database.
 type BackupOptions struct {
 	// Collection is the name of the only collection to back up; "" means all.
-	Collection string
+	Collection string `json:"collection,omitempty"`
 
 	// IndexOnly leaves out vectors and the records of learning: the restored database answers
 	// queries, and cannot be written to. See CheckpointOptions.
-	IndexOnly bool
+	IndexOnly bool `json:"index_only,omitempty"`
 
 	// Progress is called with bytes, in the stage "copy" if a collection or an index-only copy is written
 	// first, and in the stages of backup.Create.
-	Progress event.Progress
+	Progress event.Progress `json:"-"`
 }
 
 // Backup stores one state of the database in a repository of backups; an empty store becomes a repository.

@@ -343,23 +343,23 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 // An Alteration adds modalities and fields to a collection, indexes fields, and changes how vectors
 // are compared.
 type Alteration struct {
-	AddModalities []Modality // not in a codes-only collection
-	AddFields     []Field
+	AddModalities []Modality `json:"add_modalities,omitempty"` // not in a codes-only collection
+	AddFields     []Field    `json:"add_fields,omitempty"`
 
 	// IndexFields are names of fields to index, so that filters by them are fast. Indexed fields stay
 	// indexed.
-	IndexFields []string
+	IndexFields []string `json:"index_fields,omitempty"`
 
 	// SpaceOf makes modalities, by name, share a space with another modality; all modalities of both
 	// spaces then share one. "" takes a modality out of its space, before any other change.
-	SpaceOf map[string]string
+	SpaceOf map[string]string `json:"space_of,omitempty"`
 
 	// Metrics are new metrics of modalities, by name. They hold for all modalities that share the space.
-	Metrics map[string]Metric
+	Metrics map[string]Metric `json:"metrics,omitempty"`
 
 	// Encoders, unless nil, replace the encoders; none removes all. An unknown modality, or a command that is
 	// empty or longer than 16 KiB, is an ErrInvalid. An index-only collection can have them, too.
-	Encoders []Encoder
+	Encoders []Encoder `json:"encoders,omitzero"`
 }
 
 // Alter adds modalities and fields, indexes fields, replaces encoders, and changes metrics and spaces of

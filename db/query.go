@@ -583,15 +583,15 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*report.
 type FacetQuery struct {
 	// By is label, or the name of a field, indexed or not. A field of the name label stands in
 	// double quotes, as in Where.
-	By string
+	By string `json:"by,omitempty"`
 
 	// Where, if not empty, counts only the items that match, see Query.Where; Args are the values
 	// of its placeholders, see Query.Args.
-	Where string
-	Args  []any
+	Where string `json:"where,omitempty"`
+	Args  []any  `json:"args,omitempty"`
 
 	// Limit is the number of counts to return, the largest first; 0 means all. All values are counted.
-	Limit int
+	Limit int `json:"limit,omitempty"`
 }
 
 // Facets are the counts of items by label, or by the values of a field. An item counts for each of

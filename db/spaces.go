@@ -229,19 +229,19 @@ func (c *Collection) ExportModel(ctx context.Context, w io.Writer) error {
 type ImportModelOptions struct {
 	// Activate makes the space of the model the active one when all items have codes in it. The first space
 	// of a collection becomes active in any case.
-	Activate bool
+	Activate bool `json:"activate,omitempty"`
 
 	// Space, if not 0, is the number for the new space, for databases whose spaces should have the same
 	// numbers. It must be greater than the numbers of all existing spaces, else it is ErrExists. The number
 	// of a dropped space may be used again, as after an interrupted import; cursors of the dropped space then
 	// go on in the new one.
-	Space Space
+	Space Space `json:"space,omitempty"`
 
 	// Unbuilt leaves the items without codes: the space is being built until Reindex has completed it.
-	Unbuilt bool
+	Unbuilt bool `json:"unbuilt,omitempty"`
 
 	// Progress, unless nil, is called with the stage "encode", in items.
-	Progress event.Progress
+	Progress event.Progress `json:"-"`
 }
 
 // ImportModel makes a code space with a model that ExportModel has written, and gives all items their codes

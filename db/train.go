@@ -35,11 +35,11 @@ type TrainOptions struct {
 
 	// Rows, if positive, trains on the first so many labelled items only, or without labels on the first so
 	// many items. All items get codes.
-	Rows int
+	Rows int `json:"rows,omitempty"`
 
 	// Activate makes the space of the new model the active one as soon as all items
 	// have codes in it. The first training always does.
-	Activate bool
+	Activate bool `json:"activate,omitempty"`
 }
 
 // Train learns a model from the labelled items of the collection. If no item has labels, the error wraps
@@ -165,19 +165,28 @@ func ParseTeacher(s string) (Teacher, error) {
 	return 0, fault.Invalid("unknown teacher %q: auto, labels, modality and self are possible", s)
 }
 
+// MarshalText implements encoding.TextMarshaler by the name.
+func (t Teacher) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *Teacher) UnmarshalText(b []byte) (err error) {
+	*t, err = ParseTeacher(string(b))
+	return err
+}
+
 // UpdateOptions are the options of Update. The zero value updates the active space with TeacherAuto.
 type UpdateOptions struct {
-	Space   Space
-	Teacher Teacher
+	Space   Space   `json:"space,omitempty"`
+	Teacher Teacher `json:"teacher,omitempty"`
 
 	// GrowLabels first gives labels that training has never seen a direction in the code space. The items
 	// that carry them get another code, which they then teach. There are as many directions left as bits
 	// exceed the labels, or one more.
-	GrowLabels bool
+	GrowLabels bool `json:"grow_labels,omitempty"`
 
 	// Progress is called from Update's goroutine after each block of items, in the stages "try" while items
 	// without labels are tried on a copy, and "learn" while items teach.
-	Progress event.Progress
+	Progress event.Progress `json:"-"`
 }
 
 // Update continues the learning of a space's projections with the items written since the training or the
@@ -221,22 +230,22 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Upd
 type ReindexOptions struct {
 	// Space is the space whose projections make the codes of the new one; 0 is the active space. While a
 	// space is being built, 0 and its own number complete it.
-	Space Space
+	Space Space `json:"space,omitempty"`
 
 	// Activate makes the new space the active one when it is complete.
-	Activate bool
+	Activate bool `json:"activate,omitempty"`
 
 	// Rate, if positive, is the number of items a second that get codes, at most.
-	Rate int
+	Rate int `json:"rate,omitempty"`
 
 	// Rows, if not 0, gives only the items of rows below it codes, see Hit.Row. The space stays unfinished
 	// until a call without Rows, or with Rows beyond all items, completes it. So a program decides what comes
 	// between; see Options.NoResume.
-	Rows uint64
+	Rows uint64 `json:"rows,omitempty"`
 
 	// Progress is called with the number of items done, and of all items, in the stage "encode", from the
 	// goroutine of Reindex.
-	Progress event.Progress
+	Progress event.Progress `json:"-"`
 }
 
 // Reindex makes a new space from the present projections of a space and the stored vectors of all items.
@@ -285,24 +294,24 @@ type Evaluation struct {
 	// Queries and Sparse hold the vectors of the queries by modality, dense or sparse: as many
 	// rows each, row i belonging to query i. A modality stands in one of the two; dense and
 	// sparse modalities take either form.
-	Queries map[string][][]float32
-	Sparse  map[string][]Sparse
+	Queries map[string][][]float32 `json:"queries,omitempty"`
+	Sparse  map[string][]Sparse    `json:"sparse,omitempty"`
 
 	// Labels holds the labels of each query. An item is relevant to a query if
 	// they have a label in common.
-	Labels [][]string
+	Labels [][]string `json:"labels,omitempty"`
 
 	// Truth, if not nil, holds the labels of all items of the collection in database order. They
 	// score the answers in place of the stored labels.
-	Truth [][]string
+	Truth [][]string `json:"truth,omitzero"`
 
 	// Where, if not empty, is an expression that the ranked items match, see Query.Where. Truth
 	// has all items nevertheless. Args are the values of its placeholders, see Query.Args.
-	Where string
-	Args  []any
+	Where string `json:"where,omitempty"`
+	Args  []any  `json:"args,omitempty"`
 
 	// Top is the N of the figures at N (map@N, ...); 0 means 50.
-	Top int
+	Top int `json:"top,omitempty"`
 }
 
 // Evaluate measures every ordered pair of modalities, from each modality with queries to each other one, over

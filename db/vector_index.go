@@ -17,19 +17,20 @@ import (
 // IndexOptions are the options of IndexVectors. The zero value is for a collection with one modality.
 type IndexOptions struct {
 	// Modality is a dense modality. It may be empty if the collection has one modality.
-	Modality string
+	Modality string `json:"modality,omitempty"`
 
 	// Recall is the recall of searches without Query.Recall: above 0, up to 1. 0 means .99.
-	Recall float64
+	Recall float64 `json:"recall,omitempty"`
 
 	// Cells is about the number of cells; there may be an eighth more. 0 means twice the square root of the
 	// number of items with the modality.
-	Cells int
+	Cells int `json:"cells,omitempty"`
 
-	Seed uint64 // of the random choices; the same seed gives the same index of the same items
+	// Seed is of the random choices; the same seed gives the same index of the same items.
+	Seed uint64 `json:"seed,omitempty"`
 
 	// Progress is called with the stages "encode" and "measure".
-	Progress event.Progress
+	Progress event.Progress `json:"-"`
 }
 
 // IndexVectors makes an index of the vectors of a modality. Answers by vectors then take a fraction of the

@@ -19,11 +19,11 @@ type VerifyOptions struct {
 	// each row names, if it is kept, and the statistics of each space from the lessons of
 	// rows. A bit may differ if its projection is within 1e-4 of the largest from 0,
 	// statistics by 1e-9 of their largest number.
-	Deep bool
+	Deep bool `json:"deep,omitempty"`
 
 	// Progress is called with the number of records read so far, and the stage, in the goroutine of Verify;
 	// the total is unknown.
-	Progress event.Progress
+	Progress event.Progress `json:"-"`
 }
 
 // inside returns the options for the package that verifies.

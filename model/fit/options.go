@@ -55,69 +55,73 @@ const (
 // the name of the modality; an entry counts even if it is zero. Train does not write to
 // them.
 type Options struct {
-	Bits    int    // q, the length of a code; 0 means DefaultBits, and without labels DefaultLabelFreeBits
-	Anchors int    // k of an RBF map; 0 means DefaultAnchorsOf(items that have the modality)
-	Seed    uint64 // equal seeds, options and data give equal bytes
-	Sweeps  int    // 0 means 3; at most 10,000. More lower the objective and, with many labels, retrieval too
-	Method  model.Method
+	// Bits is q, the length of a code; 0 means DefaultBits, and without labels DefaultLabelFreeBits.
+	Bits int `json:"bits,omitempty"`
+	// Anchors is k of an RBF map; 0 means DefaultAnchorsOf(items that have the modality).
+	Anchors int    `json:"anchors,omitempty"`
+	Seed    uint64 `json:"seed,omitempty"` // equal seeds, options and data give equal bytes
+	// Sweeps: 0 means 3; at most 10,000. More lower the objective and, with many labels, retrieval too.
+	Sweeps int          `json:"sweeps,omitempty"`
+	Method model.Method `json:"method,omitempty"`
 
 	// Start is the random start of C to begin at, 1 to 48, as in StartChoice.Chosen. 0
 	// means the best start if anything is chosen and labels are not embedded, else the
 	// first.
-	Start int
+	Start int `json:"start,omitempty"`
 
 	// LabelEmbedding allows more labels than bits, with MethodLabels: labels are mapped
 	// into as many dimensions as there are bits, which costs some retrieval; see
 	// Embedding. With at most as many labels as bits it changes nothing.
-	LabelEmbedding bool
+	LabelEmbedding bool `json:"label_embedding,omitempty"`
 
 	// Aim says what the projections learn from a labelled item. 0 means AimLabels with MethodLabels, and
 	// AimCodes with the other methods.
-	Aim model.Aim
+	Aim model.Aim `json:"aim,omitempty"`
 
 	// Prior is a, by which AimLabels favours rare labels, from 0 (not at all) to 1; see
 	// Aim. nil means the best of 0, .125, .25 and .375 on the training items if anything is
 	// chosen, else .25; and .125 if labels are embedded.
-	Prior *float64
+	Prior *float64 `json:"prior,omitempty"`
 
 	// Centre is the share, from 0 to 1, of the common part of all labels that AimLabels removes from their
 	// aims; see Aim. nil means 1 if every training item has one label, but 0 with fewer than 5 labels. If
 	// items have several labels nil means .5, or 0 if that is clearly better on the training items and
 	// anything is chosen. It has to be nil with AimCodes and if labels are embedded.
-	Centre *float64
+	Centre *float64 `json:"centre,omitempty"`
 
 	// Settings by modality. A setting without an entry is chosen from the training
 	// items; see Choice. Where labels are embedded the width is not chosen, but 1.
-	Features map[string]model.FeatureKind
-	Map      map[string]model.MapKind
+	Features map[string]model.FeatureKind `json:"features,omitempty"`
+	Map      map[string]model.MapKind     `json:"map,omitempty"`
 	// of the rbf: sigma as a multiple of the mean squared distance. A linear map ignores it
-	Width map[string]float64
-	Gamma map[string]float64 // weight of the ridge
+	Width map[string]float64 `json:"width,omitempty"`
+	Gamma map[string]float64 `json:"gamma,omitempty"` // weight of the ridge
 
 	// Fusion says how the code of an unlabelled item is made. The zero value learns the weights from the
 	// training items.
-	Fusion Fusion
+	Fusion Fusion `json:"fusion,omitzero"`
 
-	Mu map[string]float64 // weight of a modality in the objective of joint and paper; default 1e-3
+	// Mu is the weight of a modality in the objective of joint and paper; default 1e-3.
+	Mu map[string]float64 `json:"mu,omitempty"`
 	// weight of |Y|^2, which keeps Y near the labels; 0 means 1e4. +Inf: Y is the labels
-	Delta float64
+	Delta float64 `json:"delta,omitempty"`
 
 	// Shared names modalities whose vectors lie in one space, grouped by space, for methods without labels.
 	// Modalities that it does not name have spaces of their own.
-	Shared [][]string
+	Shared [][]string `json:"shared,omitempty"`
 
 	// MemoryBytes bounds the memory of a training: one that needs more returns a
 	// *MemoryError before it computes anything. The need is an estimate, right within
 	// half, and grows with the square of the features of a map. 0 means the memory that
 	// the machine, the limits of the process and its control groups, and GOMEMLIMIT
 	// leave at the beginning, as far as that can be found out. Negative means no limit.
-	MemoryBytes int64
+	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 
 	// Progress, if not nil, is called from Train's goroutine after each block of items. In stage "choose" it
 	// is called after each map that was tried. If a fusion is learned it is also called after the projections
 	// of each modality. total is 0 while it is unknown. It has the form of an
 	// event.Progress of package db/event.
-	Progress func(stage string, done, total int64)
+	Progress func(stage string, done, total int64) `json:"-"`
 }
 
 // withDefaults checks the options against the modalities, and fills in defaults for
@@ -335,6 +339,15 @@ func ParseFusion(s string) (Fusion, error) {
 			model.ErrOption)
 	}
 	return Fusion{Rule: FusionModality, Modality: s}, nil
+}
+
+// MarshalText writes the text form.
+func (f Fusion) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText reads the text form.
+func (f *Fusion) UnmarshalText(b []byte) (err error) {
+	*f, err = ParseFusion(string(b))
+	return err
 }
 
 // check refuses a fusion that the modalities rule out.
