@@ -55,6 +55,10 @@ var house = plan{
 		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},
 
+		// Other processes reach the database through these.
+		{"internal/rest": nil},
+		{"db/api": nil},
+
 		// These a program may import beside the database, and need not.
 		{"db/s3": {minio}},
 		{"db/shard": {xxhash}},

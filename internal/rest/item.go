@@ -1,0 +1,135 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// Hex is bytes in hexadecimal digits, as codes are.
+type Hex []byte
+
+// MarshalText implements encoding.TextMarshaler.
+func (x Hex) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, x), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (x *Hex) UnmarshalText(b []byte) (err error) {
+	*x, err = hex.AppendDecode(nil, b)
+	return err
+}
+
+// An Item is an item to store. Its JSON is that of a db.Item, in which a dense vector may also be text (see
+// Vector). Labels that are missing and labels that are empty differ, as Merge tells them apart.
+type Item struct {
+	Key        string            `json:"key,omitempty"`
+	Vectors    map[string]Vector `json:"vectors,omitempty"`
+	Labels     []string          `json:"labels,omitzero"`
+	Fields     Fields            `json:"fields,omitempty"`
+	Payload    []byte            `json:"payload,omitempty"`
+	Code       Hex               `json:"code,omitempty"`
+	CodeFrom   string            `json:"code_from,omitempty"`  // of an item that was read; ignored
+	Modalities []string          `json:"modalities,omitempty"` // likewise
+}
+
+// NewItem returns the form of an item, which it aliases.
+func NewItem(it *db.Item) *Item {
+	if it == nil {
+		return nil
+	}
+	f := &Item{it.Key, nil, it.Labels, it.Fields, it.Payload, it.Code, it.CodeFrom, it.Modalities}
+	if n := len(it.Vectors) + len(it.Sparse); n > 0 {
+		f.Vectors = make(map[string]Vector, n)
+	}
+	for name, x := range it.Vectors {
+		f.Vectors[name] = Vector{Dense: x}
+	}
+	for name, x := range it.Sparse {
+		if x.Index == nil {
+			x = db.Sparse{Index: []uint32{}, Value: []float32{}}
+		}
+		f.Vectors[name] = Vector{Sparse: &x}
+	}
+	return f
+}
+
+// Item returns the item of the form, which it aliases.
+func (f *Item) Item() *db.Item {
+	if f == nil {
+		return nil
+	}
+	it := &db.Item{Key: f.Key, Labels: f.Labels, Fields: f.Fields, Payload: f.Payload, Code: f.Code,
+		CodeFrom: f.CodeFrom, Modalities: f.Modalities}
+	for name, v := range f.Vectors {
+		switch {
+		case v.Sparse != nil:
+			if it.Sparse == nil {
+				it.Sparse = map[string]db.Sparse{}
+			}
+			it.Sparse[name] = *v.Sparse
+		case v.Dense != nil:
+			if it.Vectors == nil {
+				it.Vectors = map[string][]float32{}
+			}
+			it.Vectors[name] = v.Dense
+		}
+	}
+	return it
+}
+
+// Fields are the values of fields. A number without a point and an exponent is a whole number; null is no
+// value.
+type Fields map[string]any
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *Fields) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var values map[string]any
+	if err := d.Decode(&values); err != nil {
+		return err
+	}
+	for name, v := range values {
+		switch v := v.(type) {
+		case nil:
+			delete(values, name)
+		case json.Number:
+			values[name] = number(v)
+		case string, bool:
+		default:
+			return fmt.Errorf("field %q: %T is no value", name, v)
+		}
+	}
+	*f = values
+	return nil
+}
+
+// A Change is one change of a batch. It has one of Put, Merge, Delete, Expect, Labels and Mark.
+type Change struct {
+	Collection string       `json:"collection,omitempty" doc:"of all but a mark"`
+	Put        *Item        `json:"put,omitempty" doc:"store this item"`
+	Merge      *Item        `json:"merge,omitempty" doc:"set the parts that this item has"`
+	Delete     *string      `json:"delete,omitempty" doc:"delete the item with this key"`
+	Expect     *Expectation `json:"expect,omitempty" doc:"store the batch only if this item is as given"`
+	Labels     []string     `json:"labels,omitempty" doc:"register these labels, in this order"`
+	Mark       *Mark        `json:"mark,omitempty" doc:"keep these bytes under a name"`
+}
+
+// An Expectation is what Batch.Expect takes.
+type Expectation struct {
+	Key  string `json:"key"`
+	Item *Item  `json:"item" doc:"the stored item, as it was read; null: there is none" nullable:"true"`
+}
+
+// A Mark is bytes under a name.
+type Mark struct {
+	Name  string `json:"name"`
+	Value []byte `json:"value" doc:"in base64; empty: delete the mark"`
+}
+
+// Written is the answer to a batch.
+type Written struct {
+	Keys []string `json:"keys" doc:"of the items that were put and merged, in that order"`
+}
