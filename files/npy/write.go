@@ -225,6 +225,13 @@ func openMember(src matrix.Source, f *zip.File) (matrix.Source, error) {
 		Closer: r}, nil
 }
 
+// Read returns the rows of a .npy of size bytes that comes as a stream. Errors call it name. The file has to
+// be in C order.
+func Read(in io.Reader, name string, size int64) (*matrix.Vectors, error) {
+	return Open(matrix.Source{Name: name, ReaderAt: &forward{r: bufio.NewReaderSize(in, 64<<10), size: size},
+		Size: size}, false)
+}
+
 // A forward is an io.ReaderAt that is read from start to end. Only the bytes in head may be read again: the
 // start of a .npy header.
 type forward struct {

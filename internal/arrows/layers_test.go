@@ -18,6 +18,7 @@ const (
 	brotli   = "github.com/andybalholm/brotli"
 	lz4      = "github.com/pierrec/lz4/v4"
 
+	huma   = "github.com/danielgtaylor/huma/v2"
 	cobra  = "github.com/spf13/cobra"
 	pflag  = "github.com/spf13/pflag"
 	liner  = "github.com/peterh/liner"
@@ -56,6 +57,7 @@ var house = plan{
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},
 
 		// Other processes reach the database through these.
+		{"db/serve": {huma, compress}, "db/client": nil},
 		{"internal/rest": nil},
 		{"db/api": nil},
 

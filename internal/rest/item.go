@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -132,4 +133,40 @@ type Mark struct {
 // Written is the answer to a batch.
 type Written struct {
 	Keys []string `json:"keys" doc:"of the items that were put and merged, in that order"`
+}
+
+// States of a job.
+const (
+	JobRunning   = "running"
+	JobDone      = "done"
+	JobFailed    = "failed"
+	JobCancelled = "cancelled"
+)
+
+// A Job is work that lasts longer than a request.
+type Job struct {
+	ID         string          `json:"id"`
+	Kind       string          `json:"kind" doc:"verb of the request that began it"`
+	Database   string          `json:"database"`
+	Collection string          `json:"collection,omitempty"`
+	State      string          `json:"state" enum:"running,done,failed,cancelled"`
+	Stage      string          `json:"stage,omitempty" doc:"of the work, in a word"`
+	Done       int64           `json:"done,omitempty" doc:"steps of the stage"`
+	Total      int64           `json:"total,omitempty" doc:"steps of the stage; 0: unknown"`
+	Began      time.Time       `json:"began"`
+	Ended      *time.Time      `json:"ended,omitempty"`
+	Result     json.RawMessage `json:"result,omitempty" doc:"of a job that is done"`
+	Error      *Problem        `json:"error,omitempty" doc:"of a job that has failed or was cancelled"`
+}
+
+// Jobs is a list of jobs.
+type Jobs struct {
+	Jobs []Job `json:"jobs"`
+}
+
+// A Progress is an event of a job.
+type Progress struct {
+	Stage string `json:"stage"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
 }

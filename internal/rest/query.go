@@ -19,7 +19,7 @@ import (
 type Query struct {
 	From          string   `json:"from,omitempty" doc:"modality of the query vector"`
 	To            string   `json:"to,omitempty" doc:"find only items that have this modality"`
-	Vector        Vector   `json:"vector,omitempty" doc:"vector of the modality from"`
+	Vector        Vector   `json:"vector,omitzero" doc:"vector of the modality from"`
 	Key           string   `json:"key,omitempty" doc:"query by the item with this key"`
 	Code          Hex      `json:"code,omitempty" doc:"query by a code, in hexadecimal digits"`
 	ExcludeSelf   bool     `json:"exclude_self,omitempty" doc:"leave out the item of key"`
@@ -82,7 +82,8 @@ func (f *Query) Query() (q db.Query, err error) {
 	for _, name := range f.Include {
 		i := slices.Index(parts, name)
 		if i < 0 {
-			return q, fault.Invalid("include %q: labels, fields, payload, vectors and cursor are possible", name)
+			return q, fault.Invalid("include %q: labels, fields, payload, vectors and cursor are possible",
+				name)
 		}
 		q.Include |= 1 << i
 	}

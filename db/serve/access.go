@@ -1,0 +1,121 @@
+package serve
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/internal/rest"
+)
+
+// A Scope says what a request may do. Each scope includes those before it.
+type Scope int
+
+// Scopes. Read looks at a database; Write changes items and lets collections learn; Admin creates, alters and
+// drops collections, makes backups and compacts.
+const (
+	Read Scope = iota + 1
+	Write
+	Admin
+)
+
+var scopeNames = [...]string{Read: "read", Write: "write", Admin: "admin"}
+
+// String returns the name of the scope.
+func (s Scope) String() string {
+	if s < Read || s > Admin {
+		return "none"
+	}
+	return scopeNames[s]
+}
+
+// An Access says what the sender of a request may do.
+type Access struct {
+	Name  string // of the sender, for logs
+	Scope Scope
+
+	// Collections, if not empty, are the only collections that the sender may see. What is about a whole
+	// database is then forbidden.
+	Collections []string
+}
+
+// all is the access of everybody, where nothing else is said.
+var all = &Access{Scope: Admin}
+
+// allowed returns the access of the sender of a request, if it has the scope of the route.
+func (s *Server) allowed(r *http.Request, o *route) (*Access, error) {
+	if o.scope == 0 || s.opt.Access == nil {
+		return all, nil
+	}
+	a, err := s.opt.Access(r)
+	if err != nil {
+		return nil, err
+	}
+	if a == nil {
+		return nil, rest.ErrUnauthorized
+	}
+	return a, nil
+}
+
+// permits reports whether the access has the scope of a route, and sees its collection.
+func (a *Access) permits(o *route, collection string) bool {
+	if a.Scope < o.scope {
+		return false
+	}
+	if strings.Contains(o.path, "{collection}") {
+		return a.sees(collection)
+	}
+	return len(a.Collections) == 0 || o.forEach
+}
+
+// sees reports whether the access is for a collection; "" is a whole database.
+func (a *Access) sees(collection string) bool {
+	return len(a.Collections) == 0 || slices.Contains(a.Collections, collection)
+}
+
+// Local returns a handler that refuses requests which a browser sends on behalf of another site, without the
+// knowledge of its user. It is for a server on a loopback address that asks for no token.
+//
+// A site can point its own name to this machine (DNS rebinding): its scripts could then read answers as their
+// own. But the browser sends that name as Host. A request from another site says so in Sec-Fetch-Site and, if
+// it could change something, in Origin. Programs that are no browsers send neither.
+func Local(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := local(r); err != nil {
+			(&answer{ResponseWriter: w}).fail(err)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func local(r *http.Request) error {
+	foreign := func(text string) error { return &statusError{http.StatusForbidden, "forbidden", text} }
+	if !IsLoopback(r.Host) {
+		return foreign("the host of the request is not this machine: ask for http://127.0.0.1 or http://localhost, with the port")
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return foreign("requests from other sites are refused: type the address")
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && !strings.EqualFold(origin, "http://"+r.Host) {
+		return foreign("requests from other sites are refused")
+	}
+	return nil
+}
+
+// IsLoopback reports whether a host, with or without a port, can only be this machine.
+func IsLoopback(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	} else {
+		name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	}
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.IsLoopback()
+}

@@ -1,0 +1,253 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/rest"
+)
+
+// registerOpen adds the routes that anybody may ask for.
+func (s *Server) registerOpen(t *router) {
+	handle(t, "GET", "/healthz", 0, "Say that the server runs",
+		func(context.Context, *request, *none) (*none, error) { return nil, nil })
+	handle(t, "GET", "/readyz", 0, "Say that the server takes requests",
+		func(context.Context, *request, *none) (*none, error) { return nil, nil })
+	document := handle(t, "GET", "/openapi.json", 0, "Describe all paths, by OpenAPI 3.1",
+		func(context.Context, *request, *none) (*none, error) { return nil, nil })
+	document.produces, document.status = "application/json", http.StatusOK
+	document.run = func(_ context.Context, r *request) error {
+		b, err := s.document()
+		if err != nil {
+			return err
+		}
+		r.w.Header().Set("Content-Type", "application/json")
+		_, _ = r.w.Write(b)
+		return nil
+	}
+}
+
+// wildcards are what paths have in braces.
+var wildcards = regexp.MustCompile(`\{(\w+)\}`)
+
+// document returns the OpenAPI document of the routes. Its schemas are made of the types of the handlers.
+func (s *Server) document() ([]byte, error) {
+	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	for of, as := range custom {
+		schemas.RegisterTypeAlias(of, as)
+	}
+	o := &huma.OpenAPI{OpenAPI: "3.1.0", Info: &huma.Info{Title: "fddhdb", Version: s.opt.Version,
+		Description: "Databases of items with vectors, labels and codes."},
+		Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
+			"token": {Type: "http", Scheme: "bearer"}}},
+		Paths: map[string]*huma.PathItem{}}
+	for _, route := range s.routes.routes {
+		at := o.Paths[route.path]
+		if at == nil {
+			at = &huma.PathItem{}
+			o.Paths[route.path] = at
+		}
+		op := route.operation(schemas)
+		switch route.method {
+		case http.MethodGet:
+			at.Get = op
+		case http.MethodPost:
+			at.Post = op
+		case http.MethodPut:
+			at.Put = op
+		case http.MethodPatch:
+			at.Patch = op
+		case http.MethodDelete:
+			at.Delete = op
+		}
+	}
+	return json.Marshal(o)
+}
+
+// operation returns what the document says of a route.
+func (o *route) operation(schemas huma.Registry) *huma.Operation {
+	op := &huma.Operation{OperationID: operationID(o), Summary: o.summary,
+		Responses: map[string]*huma.Response{}}
+	if o.scope > 0 {
+		op.Description = "Needs the scope " + o.scope.String() + "."
+		op.Security = []map[string][]string{{"token": {}}}
+	}
+	for _, name := range wildcards.FindAllStringSubmatch(o.path, -1) {
+		op.Parameters = append(op.Parameters, &huma.Param{Name: name[1], In: "path", Required: true,
+			Schema: &huma.Schema{Type: "string"}})
+	}
+	for _, p := range o.parameters {
+		op.Parameters = append(op.Parameters, &huma.Param{Name: p.name, In: "query", Description: p.doc,
+			Schema: &huma.Schema{Type: p.kind}})
+	}
+	schemaOf := func(t reflect.Type) map[string]*huma.MediaType {
+		return map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(t, true, "")}}
+	}
+	switch {
+	case o.accepts != "":
+		op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{o.accepts: {}}}
+	case o.in != nil:
+		op.RequestBody = &huma.RequestBody{Content: schemaOf(o.in)}
+	}
+	response := &huma.Response{Description: "done"}
+	switch {
+	case o.job:
+		response.Description = "begun; with Accept: text/event-stream the status is 200, and the body the events"
+		response.Content = schemaOf(reflect.TypeFor[rest.Job]())
+		op.Responses["200"] = &huma.Response{Description: "the events of the job",
+			Content: map[string]*huma.MediaType{"text/event-stream": {}}}
+	case o.produces != "":
+		response.Content = map[string]*huma.MediaType{o.produces: {}}
+	case o.out != nil:
+		response.Content = schemaOf(o.out)
+	}
+	op.Responses[strconv.Itoa(o.status)] = response
+	op.Responses["default"] = &huma.Response{Description: "an error",
+		Content: map[string]*huma.MediaType{"application/problem+json": {
+			Schema: schemas.Schema(reflect.TypeFor[rest.Problem](), true, "")}}}
+	return op
+}
+
+// operationID returns a name of a route, for programs that make clients.
+func operationID(o *route) string {
+	path := strings.TrimPrefix(wildcards.ReplaceAllString(o.path, ""), "/v1")
+	words := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune("/:-.", r) })
+	return strings.ToLower(o.method) + "-" + strings.Join(append(words, strconv.Itoa(strings.Count(o.path,
+		"{"))), "-")
+}
+
+// schemaName returns the name of the schema of a type. Names of forms that stand beside a type of package db
+// end with Form.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if strings.HasSuffix(t.PkgPath(), "internal/rest") {
+		return name + "Form"
+	}
+	if i := strings.LastIndexByte(t.PkgPath(), '/'); i >= 0 && t.PkgPath()[i+1:] != "db" {
+		return strings.ToUpper(t.PkgPath()[i+1:i+2]) + t.PkgPath()[i+2:] + name
+	}
+	return name
+}
+
+// custom are the types whose JSON is not that of their fields, and the schemas of it.
+var custom = map[reflect.Type]reflect.Type{
+	reflect.TypeFor[rest.Vector]():     reflect.TypeFor[vectorSchema](),
+	reflect.TypeFor[rest.Args]():       reflect.TypeFor[argsSchema](),
+	reflect.TypeFor[rest.Fields]():     reflect.TypeFor[fieldsSchema](),
+	reflect.TypeFor[db.Item]():         reflect.TypeFor[itemSchema](),
+	reflect.TypeFor[db.Hit]():          reflect.TypeFor[hitSchema](),
+	reflect.TypeFor[db.Result]():       reflect.TypeFor[resultSchema](),
+	reflect.TypeFor[db.FacetCount]():   reflect.TypeFor[facetSchema](),
+	reflect.TypeFor[rest.Hex]():        reflect.TypeFor[hexSchema](),
+	reflect.TypeFor[json.RawMessage](): reflect.TypeFor[anySchema](),
+}
+
+type (
+	vectorSchema struct{}
+	argsSchema   struct{}
+	fieldsSchema struct{}
+	itemSchema   struct{}
+	hitSchema    struct{}
+	resultSchema struct{}
+	facetSchema  struct{}
+	hexSchema    struct{}
+	anySchema    struct{}
+)
+
+func object(required []string, properties map[string]*huma.Schema) *huma.Schema {
+	return &huma.Schema{Type: "object", Properties: properties, Required: required,
+		AdditionalProperties: false}
+}
+
+func listOf(of *huma.Schema) *huma.Schema { return &huma.Schema{Type: "array", Items: of} }
+
+func text(doc string) *huma.Schema { return &huma.Schema{Type: "string", Description: doc} }
+
+func number(doc string) *huma.Schema { return &huma.Schema{Type: "number", Description: doc} }
+
+func whole(doc string) *huma.Schema { return &huma.Schema{Type: "integer", Description: doc} }
+
+func nullable(s *huma.Schema) *huma.Schema {
+	s.Nullable = true
+	return s
+}
+
+// scalars are the values of fields and placeholders.
+func scalars() []*huma.Schema {
+	return []*huma.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}
+}
+
+func sparse() *huma.Schema {
+	return object([]string{"i", "v"}, map[string]*huma.Schema{"i": listOf(whole("dimensions, ascending")),
+		"v": listOf(number("their numbers"))})
+}
+
+// Schema implements huma.SchemaProvider, as the methods below.
+func (vectorSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Description: "a vector: numbers; {i, v} if it is sparse; or float32, little endian, in base64",
+		OneOf: []*huma.Schema{listOf(number("")), sparse(), text("float32, little endian, in base64"),
+			{Type: "null"}}}
+}
+
+func (argsSchema) Schema(huma.Registry) *huma.Schema {
+	return listOf(&huma.Schema{OneOf: append(scalars(), listOf(&huma.Schema{OneOf: scalars()}))})
+}
+
+func (fieldsSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: "object", AdditionalProperties: &huma.Schema{OneOf: append(scalars(),
+		&huma.Schema{Type: "null"})}}
+}
+
+func (hexSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: "string", Pattern: "^([0-9a-fA-F]{2})*$"}
+}
+
+func (anySchema) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
+
+func (itemSchema) Schema(huma.Registry) *huma.Schema {
+	return object([]string{"key", "labels"}, map[string]*huma.Schema{
+		"key": text("of the item"), "labels": listOf(text("")),
+		"vectors": {Type: "object", AdditionalProperties: &huma.Schema{
+			OneOf: []*huma.Schema{listOf(number("")), sparse()}}},
+		"fields":  fieldsSchema{}.Schema(nil),
+		"payload": text("in base64"), "code": hexSchema{}.Schema(nil),
+		"code_from":  text("what the code is made from"),
+		"modalities": listOf(text("of an item of an index-only copy")),
+	})
+}
+
+func (hitSchema) Schema(r huma.Registry) *huma.Schema {
+	return object([]string{"key", "row", "distance", "score", "similarity"}, map[string]*huma.Schema{
+		"key": text("of the item"), "row": whole("its place in database order"),
+		"distance":   nullable(whole("in bits; null in an answer by vectors")),
+		"score":      nullable(number("how well the query agrees with the code; null for a query by code")),
+		"similarity": nullable(number("of the vectors or projections; null where nothing was compared")),
+		"cursor":     text("goes on behind this hit"), "item": itemSchema{}.Schema(r),
+	})
+}
+
+func (facetSchema) Schema(huma.Registry) *huma.Schema {
+	return object([]string{"value", "items"}, map[string]*huma.Schema{
+		"value": {OneOf: append(scalars(), &huma.Schema{Type: "null"})}, "items": whole("")})
+}
+
+func (resultSchema) Schema(r huma.Registry) *huma.Schema {
+	return object([]string{"hits", "next", "space", "revision"}, map[string]*huma.Schema{
+		"hits": listOf(hitSchema{}.Schema(r)), "next": nullable(text("cursor: goes on behind this answer")),
+		"total": whole("items within the radius"), "space": whole("of the codes; 0: an answer by vectors"),
+		"revision": whole("of the space"), "rerank": text("order of the hits; auto if it is not there"),
+		"facets":      listOf(r.Schema(reflect.TypeFor[db.Facets](), true, "")),
+		"approximate": {Type: "boolean", Description: "items may be missing, by the recall of the index"},
+	})
+}

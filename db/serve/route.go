@@ -1,0 +1,459 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/internal/rest"
+)
+
+// A route is an operation: a method and a path, and what answers it.
+type route struct {
+	method, path string // a wildcard may be followed by :verb
+	summary      string
+	scope        Scope
+	parameters   []parameter
+	in, out      reflect.Type // JSON of the body and of the answer; nil: none
+	accepts      string       // type of a body that is not JSON
+	produces     string       // type of an answer that is not JSON
+	status       int          // of a success
+	untimed      bool         // the request may take any time, and takes no place: its parts do
+	job          bool
+	forEach      bool // the answer has no more than what the access sees
+
+	run func(ctx context.Context, r *request) error // writes the answer, unless it fails
+}
+
+// A parameter is a parameter in the query of a URL.
+type parameter struct {
+	name, doc string
+	kind      string // of JSON Schema: string, integer or boolean
+	most      uint64 // of an integer
+}
+
+// A request is a request for a route.
+type request struct {
+	*http.Request
+	s      *Server
+	w      *answer
+	access *Access
+	route  *route
+	values url.Values
+}
+
+// none is the body, or the answer, of a route that has none.
+type none struct{}
+
+// handle adds a route whose body and answer are JSON.
+func handle[I, O any](t *router, method, path string, scope Scope, summary string,
+	run func(ctx context.Context, r *request, in *I) (*O, error), parameters ...parameter) *route {
+	o := &route{method: method, path: path, summary: summary, scope: scope, parameters: parameters,
+		in: bodyOf[I](), out: bodyOf[O](), status: http.StatusOK}
+	if o.out == nil {
+		o.status = http.StatusNoContent
+	}
+	o.run = func(ctx context.Context, r *request) error {
+		in := new(I)
+		if o.in != nil {
+			if err := r.decode(in); err != nil {
+				return err
+			}
+		}
+		out, err := run(ctx, r, in)
+		switch {
+		case err != nil:
+			return err
+		case o.out == nil:
+			r.w.WriteHeader(o.status)
+			return nil
+		}
+		return r.w.json(o.status, out)
+	}
+	t.add(o)
+	return o
+}
+
+// of adds a route about a database, on about a collection.
+func of[I, O any](t *router, method, path string, scope Scope, summary string,
+	run func(ctx context.Context, d api.Database, r *request, in *I) (*O, error),
+		parameters ...parameter) *route {
+	return handle(t, method, path, scope, summary, func(ctx context.Context, r *request, in *I) (*O, error) {
+		d, err := r.database()
+		if err != nil {
+			return nil, err
+		}
+		return run(ctx, d, r, in)
+	}, parameters...)
+}
+
+func on[I, O any](t *router, method, path string, scope Scope, summary string,
+	run func(ctx context.Context, c api.Collection, r *request, in *I) (*O, error),
+		parameters ...parameter) *route {
+	return handle(t, method, path, scope, summary, func(ctx context.Context, r *request, in *I) (*O, error) {
+		c, err := r.collection(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return run(ctx, c, r, in)
+	}, parameters...)
+}
+
+func bodyOf[T any]() reflect.Type {
+	if t := reflect.TypeFor[T](); t != reflect.TypeFor[none]() {
+		return t
+	}
+	return nil
+}
+
+// decode reads the body as one JSON value. A name that the value does not have is an error: it is misspelt.
+// An empty body is an empty object.
+func (r *request) decode(v any) error {
+	body, err := r.body()
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		body = []byte("{}")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fault.Invalid("body: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fault.Invalid("body: one JSON value is expected, and more follows")
+	}
+	return nil
+}
+
+// body reads the whole body, up to the limit.
+func (r *request) body() ([]byte, error) {
+	in, err := decompressed(r.Request)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	var b bytes.Buffer
+	n, err := b.ReadFrom(io.LimitReader(in, r.s.opt.MaxBody+1))
+	switch {
+	case n > r.s.opt.MaxBody:
+		return nil, fmt.Errorf("%w: the body has more than %d bytes", rest.ErrTooLarge, r.s.opt.MaxBody)
+	case err != nil:
+		return nil, fault.Invalid("body: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// check refuses a parameter that the route does not have, or that is not of its kind.
+func (r *request) check() error {
+	for name, list := range r.values {
+		i := slices.IndexFunc(r.route.parameters, func(p parameter) bool { return p.name == name })
+		switch {
+		case i < 0:
+			return fault.Invalid("there is no parameter %.40q here: /openapi.json lists those of each path",
+				name)
+		case len(list) > 1:
+			return fault.Invalid("%s is given %d times", name, len(list))
+		}
+		switch p, value := r.route.parameters[i], list[0]; p.kind {
+		case "integer":
+			if n, err := strconv.ParseUint(value, 10, 64); err != nil || n > p.most {
+				return fault.Invalid("%s=%.40q: a whole number from 0 to %d is expected", name, value, p.most)
+			}
+		case "boolean":
+			if !slices.Contains([]string{"true", "false"}, value) {
+				return fault.Invalid("%s=%.40q: true or false is expected", name, value)
+			}
+		default:
+			if !utf8.ValidString(value) {
+				return fault.Invalid("%s is not UTF-8", name)
+			}
+		}
+	}
+	return nil
+}
+
+// text returns a parameter of the URL, number one that is a whole number, flag one that is true or false.
+// They have been checked.
+func (r *request) text(name string) string { return r.values.Get(name) }
+
+func (r *request) number(name string) uint64 {
+	n, _ := strconv.ParseUint(r.text(name), 10, 64)
+	return n
+}
+
+func (r *request) flag(name string) bool { return r.text(name) == "true" }
+
+// filter returns the parameters where and args. args is a JSON array.
+func (r *request) filter() (where string, args []any, err error) {
+	if s := r.text("args"); s != "" {
+		var list rest.Args
+		if err := json.Unmarshal([]byte(s), &list); err != nil {
+			return "", nil, fault.Invalid("args: a JSON array is expected: %s", err)
+		}
+		args = list
+	}
+	return r.text("where"), args, nil
+}
+
+// database returns the database that the path names.
+func (r *request) database() (api.Database, error) {
+	if d := r.s.databases[r.PathValue("database")]; d != nil {
+		return d, nil
+	}
+	return nil, fault.NotFound("database %q", r.PathValue("database"))
+}
+
+// collection returns the collection that the path names, in the space of the parameters.
+func (r *request) collection(ctx context.Context) (api.Collection, error) {
+	space, revision := r.number("space"), r.number("revision")
+	d, err := r.database()
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.Collection(ctx, r.PathValue("collection"))
+	if err == nil && space+revision > 0 {
+		c, err = c.InSpace(ctx, db.Space(space), uint32(revision))
+	}
+	return c, err
+}
+
+// A router finds the route of a request.
+type router struct {
+	mux    *http.ServeMux
+	routes []*route
+	verbs  map[string]bool // that may stand behind a colon
+}
+
+// methods are those that routes have.
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+func (t *router) add(o *route) {
+	t.routes = append(t.routes, o)
+	path, verb, has := strings.Cut(o.path, "}:")
+	if has {
+		t.verbs[verb] = true
+		path += "}/:" + verb
+	}
+	t.mux.Handle(o.method+" "+path, o)
+}
+
+// ServeHTTP is not called: a route is found by the mux, and run by the server.
+func (o *route) ServeHTTP(http.ResponseWriter, *http.Request) {}
+
+// split returns the request with a slash before the verb of its path, as patterns of the mux have it. A
+// colon of a name is escaped, and in a key it stands behind items/.
+func (t *router) split(r *http.Request) *http.Request {
+	path := r.URL.EscapedPath()
+	slash, colon := strings.LastIndexByte(path, '/'), strings.LastIndexByte(path, ':')
+	n := strings.Count(path, "/") // of /v1/DATABASE and /v1/DATABASE/collections/COLLECTION
+	if colon < slash || !t.verbs[path[colon+1:]] || n != 2 && n != 4 {
+		return r
+	}
+	u := *r.URL
+	u.RawPath = path[:colon] + "/" + path[colon:]
+	var err error
+	if u.Path, err = url.PathUnescape(u.RawPath); err != nil {
+		return r
+	}
+	split := *r
+	split.URL = &u
+	return &split
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(out http.ResponseWriter, in *http.Request) {
+	w := &answer{ResponseWriter: out}
+	began := time.Now()
+	r := &request{Request: s.routes.split(in), s: s, w: w}
+	err := s.answer(r)
+	if err != nil {
+		w.fail(err)
+	}
+	s.note(r, err, time.Since(began))
+}
+
+// answer finds the route of a request, and runs it. A panic becomes an error.
+func (s *Server) answer(r *request) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			s.opt.Logger.Error("panic while a request was answered", "panic", p, "stack",
+				string(debug.Stack()))
+			err = errors.New("the server has a fault, which its log describes")
+		}
+	}()
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.working.Done()
+	h, pattern := s.routes.mux.Handler(r.Request)
+	o, is := h.(*route)
+	if !is {
+		return s.noRoute(r)
+	}
+	r.route = o
+	if r.access, err = s.allowed(r.Request, o); err != nil {
+		return err
+	}
+	if r.values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		return fault.Invalid("the query of the URL: %s", err)
+	}
+	if err := r.check(); err != nil {
+		return err
+	}
+	setPathValues(r.Request, pattern)
+	if !r.access.permits(o, r.PathValue("collection")) {
+		return fmt.Errorf("%w: the token does not allow this", rest.ErrForbidden)
+	}
+	ctx := r.Context()
+	if !o.untimed && !o.job {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.opt.Timeout)
+		defer cancel()
+		if err := s.enter(ctx); err != nil {
+			return err
+		}
+		defer s.leave()
+	}
+	return o.run(ctx, r)
+}
+
+// setPathValues sets the wildcards of the pattern that a request has matched.
+func setPathValues(r *http.Request, pattern string) {
+	_, pattern, _ = strings.Cut(pattern, " ")
+	parts := strings.Split(r.URL.EscapedPath(), "/")
+	for i, p := range strings.Split(pattern, "/") {
+		if name, is := strings.CutPrefix(p, "{"); is && i < len(parts) {
+			value, err := url.PathUnescape(parts[i])
+			if err != nil {
+				value = parts[i]
+			}
+			r.SetPathValue(strings.TrimSuffix(name, "}"), value)
+		}
+	}
+}
+
+// noRoute returns the error of a path that there is not, or not with this method.
+func (s *Server) noRoute(r *request) error {
+	var allow []string
+	for _, method := range methods {
+		other := *r.Request
+		other.Method = method
+		if h, _ := s.routes.mux.Handler(&other); h != nil {
+			if _, is := h.(*route); is {
+				allow = append(allow, method)
+			}
+		}
+	}
+	if len(allow) > 0 {
+		r.w.Header().Set("Allow", strings.Join(allow, ", "))
+		return &statusError{http.StatusMethodNotAllowed, "method_not_allowed",
+			fmt.Sprintf("%s is not possible here: %s", r.Method, strings.Join(allow, ", "))}
+	}
+	return fault.NotFound("no path %.100q: /openapi.json lists the paths", r.URL.Path)
+}
+
+// A statusError is an error of HTTP that no error of package db or rest stands for.
+type statusError struct {
+	status       int
+	code, detail string
+}
+
+func (e *statusError) Error() string { return "fddhdb: " + e.detail }
+
+// An answer writes the answer to a request.
+type answer struct {
+	http.ResponseWriter
+	status int // 0: nothing has been written
+}
+
+// Unwrap is for http.ResponseController.
+func (w *answer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *answer) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (w *answer) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.ResponseWriter.Write(b)
+}
+
+// json writes an answer as JSON. An error of the client's connection is none of ours.
+func (w *answer) json(status int, v any) error {
+	b, err := marshal(v)
+	if err != nil {
+		return fmt.Errorf("fddhdb: the answer has no form in JSON: %w", err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(status)
+	_, _ = w.Write(b)
+	return nil
+}
+
+// marshal is json.Marshal without the escapes of HTML.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+// problemOf returns the problem of an error.
+func problemOf(err error) *rest.Problem {
+	p := rest.NewProblem(err)
+	var own *statusError
+	if errors.As(err, &own) {
+		p.Status, p.Code, p.Title = own.status, own.code, http.StatusText(own.status)
+	}
+	return p
+}
+
+// fail writes an error as a problem. If a part of the answer has gone out already, it cuts the connection, so
+// that nobody takes the part for the whole.
+func (w *answer) fail(err error) {
+	if w.status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	p := problemOf(err)
+	h := w.Header()
+	switch p.Status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		h.Set("Retry-After", "1")
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="fddhdb"`)
+	}
+	if p.Code == "closing" {
+		h.Set("Connection", "close")
+	}
+	b, _ := marshal(p) // it has text and numbers alone
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(b)
+}

@@ -1,0 +1,154 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/internal/rest"
+)
+
+// Options are the settings of a server. The zero value is for requests that may do everything.
+type Options struct {
+	// Access says who sends a request; nil lets everybody do everything. An error refuses the request.
+	Access func(r *http.Request) (*Access, error)
+
+	// MaxBody bounds the body of a request that is read as a whole, in bytes; 0 means 64 MiB. Bodies of
+	// imports are read in parts, and may be of any size.
+	MaxBody int64
+
+	// MaxK bounds the hits of an answer; 0 means 10,000.
+	MaxK int
+
+	// Requests bounds how many requests work at a time; 0 means 4 for each processor. As many again wait 16
+	// times; the others are refused with 429.
+	Requests int
+
+	// Timeout bounds the time of a request that is not an import, an export or a job; 0 means a minute.
+	Timeout time.Duration
+
+	// Logger gets faults of the server: panics, and answers with the status 500. nil: nothing.
+	Logger *slog.Logger
+
+	Version string // of the program, for /openapi.json
+}
+
+// A Server is an http.Handler for databases.
+type Server struct {
+	databases map[string]api.Database
+	opt       Options
+	routes    *router
+	places    chan struct{}
+	waiting   atomic.Int32
+	jobs      jobs
+
+	closing chan struct{} // closed when the server takes no new work
+	once    sync.Once
+	working sync.WaitGroup // requests and jobs
+	mu      sync.RWMutex   // held for reading while working grows, so that Shutdown sees what has begun
+}
+
+// New returns a server of databases by name. The names stand in paths: they have no slash and no colon. The
+// caller closes the databases, after Shutdown.
+func New(databases map[string]api.Database, opt Options) (*Server, error) {
+	for name := range databases {
+		if name == "" || strings.ContainsAny(name, "/:\\") || name == "." || name == ".." {
+			return nil,
+				fault.Invalid("the name %q of a database: it stands in paths, so it has no slash and no colon",
+				name)
+		}
+	}
+	if opt.MaxBody == 0 {
+		opt.MaxBody = 64 << 20
+	}
+	if opt.MaxK == 0 {
+		opt.MaxK = 10_000
+	}
+	if opt.Requests == 0 {
+		opt.Requests = 4 * runtime.GOMAXPROCS(0)
+	}
+	if opt.Timeout == 0 {
+		opt.Timeout = time.Minute
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{databases: maps.Clone(databases), opt: opt, places: make(chan struct{}, opt.Requests),
+		closing: make(chan struct{})}
+	s.jobs.byID = map[string]*job{}
+	s.routes = s.register()
+	return s, nil
+}
+
+// Names returns the names of the databases, in order.
+func (s *Server) Names() []string { return slices.Sorted(maps.Keys(s.databases)) }
+
+// Shutdown refuses new requests, and waits until those that work have ended, or the context has. Jobs are
+// cancelled at once: each gives back what it has begun, as package db does.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.once.Do(func() { close(s.closing) })
+	s.mu.Unlock()
+	s.jobs.cancelAll()
+	ended := make(chan struct{})
+	go func() {
+		s.working.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// begin counts a request or a job that begins, unless the server is closing. The caller calls
+// s.working.Done.
+func (s *Server) begin() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	select {
+	case <-s.closing:
+		return rest.ErrClosing
+	default:
+		s.working.Add(1)
+		return nil
+	}
+}
+
+// waitingPerPlace is how many requests may wait for each place.
+const waitingPerPlace = 16
+
+// enter takes one of the places of requests that work; the caller gives it back by leave.
+func (s *Server) enter(ctx context.Context) error {
+	select {
+	case s.places <- struct{}{}:
+		return nil
+	default:
+	}
+	if int(s.waiting.Add(1)) > waitingPerPlace*cap(s.places) {
+		s.waiting.Add(-1)
+		return rest.ErrOverloaded
+	}
+	defer s.waiting.Add(-1)
+	select {
+	case s.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closing:
+		return rest.ErrClosing
+	}
+}
+
+func (s *Server) leave() { <-s.places }
