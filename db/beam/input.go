@@ -16,6 +16,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -246,8 +247,8 @@ type worker struct {
 	plan *plan
 
 	mu sync.Mutex
-	db *db.DB         // in memory, to check items with
-	c  *db.Collection // its collection, of the schema of the plan
+	db api.Database   // in memory, to check items with
+	c  api.Collection // its collection, of the schema of the plan
 }
 
 // workers are the workers of this process, by the path of their plan.
@@ -280,16 +281,17 @@ func workerOf(ctx context.Context, path string) (*worker, error) {
 }
 
 // collection returns an empty collection in memory, of the schema of the plan.
-func (w *worker) collection(ctx context.Context) (*db.Collection, error) {
+func (w *worker) collection(ctx context.Context) (api.Collection, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.c != nil {
 		return w.c, nil
 	}
-	d, err := db.Open("db", &db.Options{FS: vfs.NewMem()})
+	own, err := db.Open("db", &db.Options{FS: vfs.NewMem()})
 	if err != nil {
 		return nil, err
 	}
+	d := api.Folder(own, nil)
 	c, err := d.CreateCollection(ctx, w.plan.Collection, w.plan.Schema)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -396,7 +398,7 @@ func (w *worker) rows(ctx context.Context, number, from int, names func([]string
 		if err != nil {
 			return err
 		}
-		if err := in.files.Check(c, false); err != nil {
+		if err := in.files.Check(ctx, c, false); err != nil {
 			return err
 		}
 		if l := in.files.Labels; l != nil && l.Ordered && names != nil {

@@ -74,22 +74,21 @@ func backupCommand(e *env) *cobra.Command {
 	})
 }
 
-// backUp opens the store first, so that a mistake in its name shows before the database
-// is opened.
+// backUp checks the name of the place first, so that a mistake in it shows before the database is opened.
 func (v *verb) backUp(name string, opt db.BackupOptions) (m *backup.Manifest, err error) {
 	if err := noFile(v.dir); err != nil {
 		return nil, err
 	}
-	store, err := openRepository(v.ctx, name)
+	to, err := repositoryURL(name)
 	if err != nil {
 		return nil, err
 	}
 	// A copy of everything only reads. A part is first written whole, into the folder of the
 	// database where that can be.
-	d, closeDB, err := v.open(v.dir,
+	p, err := v.open(v.ctx, v.dir,
 		&db.Options{MustExist: true, ReadOnly: opt.Collection == "" && !opt.IndexOnly})
 	if unwritable(err) {
-		d, closeDB, err = v.open(v.dir, &db.Options{ReadOnly: true})
+		p, err = v.open(v.ctx, v.dir, &db.Options{ReadOnly: true})
 	}
 	if errors.Is(err, db.ErrLocked) {
 		return nil, exit.Wrap(err, "end the process that has it open, or back it up from there, by DB.Backup")
@@ -97,13 +96,13 @@ func (v *verb) backUp(name string, opt db.BackupOptions) (m *backup.Manifest, er
 	if err != nil {
 		return nil, openError(v.dir, err)
 	}
-	defer func() { err = errors.Join(err, closeDB()) }()
+	defer func() { err = errors.Join(err, p.close()) }()
 	if opt.Collection != "" {
-		if _, err := collection(d, opt.Collection); err != nil {
+		if _, err := collection(v.ctx, p.d, opt.Collection); err != nil {
 			return nil, err
 		}
 	}
-	m, err = d.Backup(v.ctx, store, opt)
+	m, err = p.d.Backup(v.ctx, to, opt)
 	return m, repositoryError(name, err)
 }
 
@@ -327,6 +326,26 @@ func pruneCommand(e *env) *cobra.Command {
 }
 
 // A repository of backups is named by file:///PATH, a path, or s3://BUCKET/PREFIX.
+
+// repositoryURL returns the URL of a place that the user has named, which does not depend on the folder that
+// this process runs in: another process may make the backup.
+func repositoryURL(name string) (string, error) {
+	if isS3(name) {
+		if _, err := s3.ParseURL(name); err != nil {
+			return "", exit.Usagef("%w", err)
+		}
+		return name, nil
+	}
+	path, err := folderOf(name, runtime.GOOS == "windows")
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return "", err
+	}
+	path = "/" + strings.TrimPrefix(filepath.ToSlash(path), "/") // of Windows it begins with a drive
+	return (&url.URL{Scheme: "file", Path: path}).String(), nil
+}
 
 // openRepository opens the store of a URL or path.
 func openRepository(ctx context.Context, name string) (backup.Store, error) {

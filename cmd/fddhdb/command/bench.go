@@ -191,7 +191,7 @@ func (o *benching) measure(tier string, k, radius int, queries []db.Query) (*ben
 	}
 	var times []float64
 	for _, q := range queries {
-		q.K = k
+		q.K = max(k, 1) // within a radius all are counted, and one is looked up
 		start, hits := time.Now(), 0
 		if radius < 0 {
 			r, err := o.c.Search(o.ctx, q)
@@ -200,14 +200,11 @@ func (o *benching) measure(tier string, k, radius int, queries []db.Query) (*ben
 			}
 			hits = len(r.Hits)
 		} else {
-			runs, err := o.c.SearchRadius(o.ctx, q, radius)
+			r, err := o.c.SearchRadius(o.ctx, q, radius)
 			if err != nil {
 				return nil, err
 			}
-			hits = runs.Total()
-			if err := runs.Close(); err != nil {
-				return nil, err
-			}
+			hits = r.Total
 		}
 		times = append(times, float64(time.Since(start).Nanoseconds())/1000)
 		l.AvgHits += float64(hits)
@@ -222,7 +219,7 @@ func (o *benching) measure(tier string, k, radius int, queries []db.Query) (*ben
 
 // queries reads the queries of the file, and checks that they go with the collection.
 func (o *benching) queries() (queries []db.Query, err error) {
-	stats, err := o.c.Stats()
+	stats, err := o.c.Stats(o.ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -157,7 +157,7 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 	if e.session != nil {
 		return exit.Usagef("%q is no verb, and this is a shell already: .quit leaves it", first)
 	}
-	err := e.openSession(first, o.readOnly)
+	err := e.openSession(root.Context(), first, o.readOnly)
 	if err == nil {
 		if len(args) == 1 {
 			err = shell.New(e, e.Printer, e.stdin, e.signals, o.lines,

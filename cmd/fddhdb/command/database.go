@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,21 +16,49 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
+// A place is an open database.
+type place struct {
+	d     api.Database
+	own   *db.DB // the same database; nil if another process owns it
+	close func() error
+}
+
+// openPlace opens the database in dir. Every verb opens its database here and nowhere else, because a process
+// that finds the folder in use (db.ErrLocked) attaches here to the process that owns it.
+func openPlace(_ context.Context, dir string, options *db.Options) (place, error) {
+	d, err := db.Open(dir, options)
+	if err != nil {
+		return place{}, err
+	}
+	return place{api.Folder(d, openRepository), d, d.Close}, nil
+}
+
+// owner returns the database for what only the process that owns it can do. If another process owns it, the
+// error says so and names what: a verb, with its flag if that matters.
+func (p place) owner(what string) (*db.DB, error) {
+	if p.own == nil {
+		return nil, exit.Failedf(
+			"%s cannot run beside the process that has the database open: end that process first", what)
+	}
+	return p.own, nil
+}
+
 // openAnd opens the database in dir, runs f and closes it.
-func (e *env) openAnd(dir string, options *db.Options, f func(d *db.DB) error) error {
+func (e *env) openAnd(ctx context.Context, dir string, options *db.Options, f func(p place) error) error {
 	if err := noFile(dir); err != nil {
 		return err
 	}
-	d, closeDB, err := e.open(dir, options)
+	p, err := e.open(ctx, dir, options)
 	if err != nil {
 		return openError(dir, err)
 	}
 	if !e.session.has(dir) {
-		e.warnOfLosses(dir, d)
+		e.warnOfLosses(dir, p)
 	}
-	return errors.Join(f(d), closeDB())
+	return errors.Join(f(p), p.close())
 }
 
 // unwritable reports whether a folder could not be opened to write because this user may not,
@@ -76,12 +105,12 @@ func hasStore(dir string) bool {
 }
 
 // collection returns a collection by name.
-func collection(d *db.DB, name string) (*db.Collection, error) {
-	c, err := d.Collection(name)
+func collection(ctx context.Context, d api.Database, name string) (api.Collection, error) {
+	c, err := d.Collection(ctx, name)
 	if !errors.Is(err, db.ErrNotFound) {
 		return c, err
 	}
-	names, listErr := d.Collections()
+	names, listErr := d.Collections(ctx)
 	switch {
 	case listErr != nil:
 		return nil, listErr
@@ -93,33 +122,33 @@ func collection(d *db.DB, name string) (*db.Collection, error) {
 
 // withNew runs f on the database in dir, and creates it if it is missing. If f fails, a
 // created database is removed again.
-func (e *env) withNew(dir string, f func(d *db.DB) error) (err error) {
+func (e *env) withNew(ctx context.Context, dir string, f func(d api.Database) error) (err error) {
 	if err := noFile(dir); err != nil {
 		return err
 	}
-	d, closeDB, err := e.open(dir, &db.Options{MustExist: true})
+	p, err := e.open(ctx, dir, &db.Options{MustExist: true})
 	if err == nil {
-		return errors.Join(f(d), closeDB())
+		return errors.Join(f(p.d), p.close())
 	}
 	if !errors.Is(err, db.ErrNotDatabase) {
 		return openError(dir, err)
 	}
 	_, missing := os.Lstat(dir)
 	// A folder that is not empty may hold a store that has only lost its marker.
-	return create(dir, missing == nil, isEmpty(dir), f)
+	return create(ctx, dir, missing == nil, isEmpty(dir), f)
 }
 
 // create is withNew for a folder that was no database when it was last checked. existed
 // and empty are from that check.
-func create(dir string, existed, empty bool, f func(d *db.DB) error) error {
-	d, err := db.Open(dir, nil)
+func create(ctx context.Context, dir string, existed, empty bool, f func(d api.Database) error) error {
+	p, err := openPlace(ctx, dir, nil)
 	if err != nil {
 		// It holds something else, or cannot be written to.
 		return openError(dir, err)
 	}
-	// Another process may have created it meanwhile, and closed it by now.
-	empty = empty && d.Recovery().Found == 0
-	err = f(d)
+	// Another process may have created it meanwhile, and closed it by now or not.
+	empty = empty && p.own != nil && p.own.Recovery().Found == 0
+	err = f(p.d)
 	var partly *partlyError // it goes on another time
 	empty = empty && !errors.As(err, &partly)
 	if err != nil && empty {
@@ -127,7 +156,7 @@ func create(dir string, existed, empty bool, f func(d *db.DB) error) error {
 		// its place writes a new marker.
 		empty = os.Remove(filepath.Join(dir, db.MarkerName)) == nil
 	}
-	if closed := d.Close(); closed != nil || err == nil {
+	if closed := p.close(); closed != nil || err == nil {
 		return errors.Join(err, closed)
 	}
 	if !empty || isDatabase(dir) {
@@ -165,10 +194,10 @@ func noFile(dir string) error {
 
 // Look opens the database in dir, if possible, and runs f. It prints no
 // warnings.
-func (e *env) Look(dir string, f func(d *db.DB)) {
+func (e *env) Look(ctx context.Context, dir string, f func(d api.Database)) {
 	quiet := &env{Printer: term.NewPrinter(io.Discard, io.Discard), session: e.session}
-	_ = quiet.openAnd(dir, &db.Options{ReadOnly: true}, func(d *db.DB) error {
-		f(d)
+	_ = quiet.openAnd(ctx, dir, &db.Options{ReadOnly: true}, func(p place) error {
+		f(p.d)
 		return nil
 	})
 }
@@ -178,17 +207,17 @@ func (e *env) Look(dir string, f func(d *db.DB)) {
 type session struct {
 	dir      string
 	readOnly bool
-	d        *db.DB // nil if it was closed for a verb and could not be opened again
+	place    *place // nil if it was closed for a verb and could not be opened again
 	encoders []*encoder.Encoder
 }
 
 // openSession opens the database in dir for the session; closeSession ends it.
-func (e *env) openSession(dir string, readOnly bool) error {
+func (e *env) openSession(ctx context.Context, dir string, readOnly bool) error {
 	if err := noFile(dir); err != nil {
 		return err
 	}
 	s := &session{dir: dir, readOnly: readOnly}
-	if err := s.open(e); err != nil {
+	if err := s.open(ctx, e); err != nil {
 		return err
 	}
 	e.session = s
@@ -202,26 +231,26 @@ func (e *env) closeSession() error {
 	return s.close()
 }
 
-func (s *session) open(e *env) error {
-	d, err := db.Open(s.dir, &db.Options{MustExist: true, ReadOnly: s.readOnly})
+func (s *session) open(ctx context.Context, e *env) error {
+	p, err := openPlace(ctx, s.dir, &db.Options{MustExist: true, ReadOnly: s.readOnly})
 	switch {
 	case unwritable(err) && !s.readOnly:
 		return exit.Wrap(err, "fddhdb --readonly %s only looks at it", s.dir)
 	case err != nil:
 		return openError(s.dir, err)
 	}
-	s.d = d
-	e.warnOfLosses(s.dir, d)
+	s.place = &p
+	e.warnOfLosses(s.dir, p)
 	return nil
 }
 
 func (s *session) close() error {
-	if s.d == nil {
+	if s.place == nil {
 		return nil
 	}
-	d := s.d
-	s.d = nil
-	return d.Close()
+	p := s.place
+	s.place = nil
+	return p.close()
 }
 
 // has reports whether dir is the database of the session, in any spelling.
@@ -242,47 +271,33 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// database returns the open database, for writing if write is set.
-func (s *session) database(e *env, write bool) (*db.DB, error) {
+// database returns the open database, for writing if write is set. It stays open when that is closed.
+func (s *session) database(ctx context.Context, e *env, write bool) (place, error) {
 	if write && s.readOnly {
-		return nil, errShellReadOnly
+		return place{}, errShellReadOnly
 	}
-	if s.d == nil {
-		if err := s.open(e); err != nil {
-			return nil, err
+	if s.place == nil {
+		if err := s.open(ctx, e); err != nil {
+			return place{}, err
 		}
 	}
-	return s.d, nil
+	return place{s.place.d, s.place.own, func() error { return nil }}, nil
 }
 
 var errShellReadOnly = fmt.Errorf(
 	"%w: the shell was opened with --readonly: open it without to change anything", db.ErrReadOnly)
 
-// open opens the database in dir, with a function that closes it. The database of a
-// session is open already, and stays open.
-func (e *env) open(dir string, options *db.Options) (*db.DB, func() error, error) {
+// open opens the database in dir. The database of a session is open already, and stays open.
+func (e *env) open(ctx context.Context, dir string, options *db.Options) (place, error) {
 	if e.session.has(dir) {
-		d, err := e.session.database(e, !options.ReadOnly)
-		return d, func() error { return nil }, err
+		return e.session.database(ctx, e, !options.ReadOnly)
 	}
-	d, err := db.Open(dir, options)
-	if err != nil {
-		return nil, nil, err
-	}
-	return d, d.Close, nil
-}
-
-// held returns the database of the session if dir is its folder, else nil.
-func (e *env) held(dir string) (*db.DB, error) {
-	if !e.session.has(dir) {
-		return nil, nil
-	}
-	return e.session.database(e, false)
+	return openPlace(ctx, dir, options)
 }
 
 // whileClosed runs f, which replaces files of the database in dir and needs it closed.
-// A session closes it meanwhile.
-func (e *env) whileClosed(dir string, f func() error) error {
+// A session closes it meanwhile. what names f, see place.owner.
+func (e *env) whileClosed(ctx context.Context, dir, what string, f func() error) error {
 	s := e.session
 	if !s.has(dir) {
 		return f()
@@ -290,20 +305,28 @@ func (e *env) whileClosed(dir string, f func() error) error {
 	if s.readOnly {
 		return errShellReadOnly
 	}
+	if s.place != nil {
+		if _, err := s.place.owner(what); err != nil {
+			return err
+		}
+	}
 	if err := s.close(); err != nil {
 		return err
 	}
 	err := f()
-	if reopened := s.open(e); err == nil {
+	if reopened := s.open(ctx, e); err == nil {
 		err = reopened // otherwise the next verb tries again
 	}
 	return err
 }
 
 // warnOfLosses prints to stderr that commits are missing from a database, each time it
-// is opened, until the user acknowledges it.
-func (e *env) warnOfLosses(dir string, d *db.DB) {
-	r := d.Recovery()
+// is opened, until the user acknowledges it. A process that does not own the database does not know.
+func (e *env) warnOfLosses(dir string, p place) {
+	if p.own == nil {
+		return
+	}
+	r := p.own.Recovery()
 	for _, l := range r.Losses {
 		e.Warnf("warning: %s: %s: restore a backup, or do again what is lost (it is the latest that was written), and then: fddhdb verify %s --acknowledge", dir, l, dir)
 	}

@@ -4,11 +4,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
 func TestLocked(t *testing.T) {
@@ -25,13 +29,13 @@ func TestLocked(t *testing.T) {
 func TestWithNew(t *testing.T) {
 	e, parent := newTestEnv(), t.TempDir()
 	broken := errors.New("broken")
-	fail := func(*db.DB) error { return broken }
+	fail := func(api.Database) error { return broken }
 	absent, empty, exists := filepath.Join(parent, "absent"), filepath.Join(parent, "empty"),
 		filepath.Join(parent, "exists")
 	clitest.Check(t, os.Mkdir(empty, 0o777))
 	must(t, "init", exists, "--modality", "image:2")
 	for _, dir := range []string{absent, empty, exists} {
-		if err := e.withNew(dir, fail); !errors.Is(err, broken) {
+		if err := e.withNew(t.Context(), dir, fail); !errors.Is(err, broken) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
@@ -50,10 +54,33 @@ func TestWithNew(t *testing.T) {
 func TestCreateLeavesTheDatabaseOfAnotherProcess(t *testing.T) {
 	dir, broken := filepath.Join(t.TempDir(), "a.db"), errors.New("broken")
 	must(t, "init", dir, "--modality", "image:2") // after the folder was found empty
-	if err := create(dir, false, true, func(*db.DB) error { return broken }); !errors.Is(err, broken) {
+	fail := func(api.Database) error { return broken }
+	if err := create(t.Context(), dir, false, true, fail); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	if got := must(t, "count", dir); got != "0\n" {
 		t.Errorf("the database of another process: %q", got)
+	}
+}
+
+// Beside the process that owns a database verbs work on it, but for those that need it for themselves.
+func TestPlaceOfAnotherProcess(t *testing.T) {
+	f := newFixture(t, 20, false)
+	e := newTestEnv()
+	clitest.Check(t, e.openSession(t.Context(), f.db, false))
+	defer e.closeSession()
+	e.session.place.own = nil
+	s := shell.New(e, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	for _, line := range []string{"explore", "verify --acknowledge", "repair"} {
+		err := s.Run(t.Context(), line)
+		if exit.Code(err) != exit.Failed || !strings.Contains(exit.Message(err),
+			line+" cannot run beside the process that has the database open: end that process first") {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	for _, line := range []string{"count", "verify", "put x --labels a", "backup " + f.path("backups")} {
+		if err := s.Run(t.Context(), line); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
 	}
 }

@@ -84,7 +84,7 @@ func (v *verb) encode(from string, named []flags.Named, out string) (rows, bits 
 		return 0, 0, err
 	}
 	defer in.Close()
-	if err := in.Check(v.c, true); err != nil {
+	if err := in.Check(v.ctx, v.c, true); err != nil {
 		return 0, 0, err
 	}
 	stats, err := v.trained()
@@ -108,13 +108,13 @@ func (v *verb) encode(from string, named []flags.Named, out string) (rows, bits 
 		}
 		var code []byte
 		if from == "" {
-			code, _, err = v.c.Encode(&r.Item)
+			code, err = v.c.Encode(v.ctx, &r.Item)
 		} else {
 			q := db.Query{From: from, Vector: r.Item.Vectors[from]}
 			if x, sparse := r.Item.Sparse[from]; sparse {
 				q.Sparse = &x
 			}
-			code, _, err = v.c.EncodeQuery(v.ctx, q)
+			code, err = v.c.EncodeQuery(v.ctx, q)
 		}
 		if err != nil {
 			return exit.AtRow(err, in.Names(), rows)

@@ -97,7 +97,7 @@ func encoderCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			schema, err := v.c.Schema() // has them in order
+			schema, err := v.c.Schema(v.ctx) // has them in order
 			if err != nil {
 				return err
 			}

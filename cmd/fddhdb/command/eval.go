@@ -137,7 +137,7 @@ func (o *evaluating) read() (*db.Evaluation, error) {
 	if err := append(source.Together{labels}, vectors...).SameRows(); err != nil {
 		return nil, err
 	}
-	known, err := o.c.Labels()
+	known, err := o.c.Labels(o.ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,10 @@ func exploreCommand(e *env) *cobra.Command {
 
 // explore serves the page until the context ends.
 func (v *verb) explore(address, folder string, open bool) (err error) {
+	d, err := v.owner("explore")
+	if err != nil {
+		return err
+	}
 	pictures, err := picture.OpenFolder(folder, explore.IsPicture)
 	if err != nil {
 		return err
@@ -66,7 +70,7 @@ func (v *verb) explore(address, folder string, open bool) (err error) {
 	if abs, err := filepath.Abs(name); err == nil {
 		name = filepath.Base(abs)
 	}
-	s, err := explore.New(v.d, explore.Options{
+	s, err := explore.New(d, explore.Options{
 		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders, Pictures: pictures,
 		Report: func(fault string) { v.Warnf("%s", fault) },
 	})
@@ -98,16 +102,16 @@ func (v *verb) explore(address, folder string, open bool) (err error) {
 // storedEncoders returns the encoders that the collections have and the user trusts. It
 // prints a warning for each of the others.
 func (v *verb) storedEncoders() (all []explore.Encoder, err error) {
-	names, err := v.d.Collections()
+	names, err := v.d.Collections(v.ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		c, err := v.d.Collection(name)
+		c, err := v.d.Collection(v.ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		schema, err := c.Schema()
+		schema, err := c.Schema(v.ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -212,7 +212,7 @@ func (o *exporting) codeSink(f *outfile.File) (sink, error) {
 }
 
 func (o *exporting) labelSink(f *outfile.File) (sink, error) {
-	names, err := o.c.Labels()
+	names, err := o.c.Labels(o.ctx)
 	if err != nil {
 		return sink{}, err
 	}
@@ -239,7 +239,7 @@ func (o *exporting) labelSink(f *outfile.File) (sink, error) {
 }
 
 func (o *exporting) nameSink(f *outfile.File) (sink, error) {
-	names, err := o.c.Labels()
+	names, err := o.c.Labels(o.ctx)
 	for _, name := range names {
 		if err == nil {
 			err = writeLine(f, "--label-names: the label", name)

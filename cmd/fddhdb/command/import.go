@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
 // An importing is a run of import.
@@ -285,8 +286,8 @@ func (o *importing) load() error {
 	case !o.makes:
 		return o.change(func() error { return o.loadInto(o.d, o.c) })
 	case o.dryRun: // in a database that goes afterwards
-		err := o.openAnd(dir, &db.Options{ReadOnly: true}, func(d *db.DB) error {
-			_, err := d.Collection(o.collection)
+		err := o.openAnd(o.ctx, dir, &db.Options{ReadOnly: true}, func(p place) error {
+			_, err := p.d.Collection(o.ctx, o.collection)
 			if err == nil {
 				return fmt.Errorf("%w: collection %q: import into it without --init, or name another one with --collection", db.ErrExists, o.collection)
 			}
@@ -302,12 +303,12 @@ func (o *importing) load() error {
 		defer os.RemoveAll(tmp)
 		dir = filepath.Join(tmp, "db")
 	}
-	return o.withNew(dir, o.loadNew)
+	return o.withNew(o.ctx, dir, o.loadNew)
 }
 
 // loadNew creates the collection for the files and loads them. If an interrupted import of the same files has
 // created it already, it goes on with that one. If it fails and nothing is stored, there is no collection.
-func (o *importing) loadNew(d *db.DB) error {
+func (o *importing) loadNew(d api.Database) error {
 	schema, err := o.Schema()
 	if err == nil && o.index != "" {
 		schema.Fields, err = indexed(schema.Fields, o.index)
@@ -317,11 +318,11 @@ func (o *importing) loadNew(d *db.DB) error {
 	}
 	c, err := o.create(d, schema)
 	if errors.Is(err, db.ErrExists) {
-		old, there := d.Collection(o.collection)
+		old, there := d.Collection(o.ctx, o.collection)
 		if there != nil {
 			return err
 		}
-		if mark, bad := o.id.mark(d, old); bad != nil || mark == nil {
+		if mark, bad := o.id.mark(o.ctx, d, old); bad != nil || mark == nil {
 			return err
 		}
 		o.created = &schema
@@ -370,8 +371,8 @@ func indexed(fields []db.Field, index string) ([]db.Field, error) {
 }
 
 // loadInto stores the items of all rows.
-func (o *importing) loadInto(d *db.DB, c *db.Collection) error {
-	if err := o.Check(c, o.merge); err != nil {
+func (o *importing) loadInto(d api.Database, c api.Collection) error {
+	if err := o.Check(o.ctx, c, o.merge); err != nil {
 		return err
 	}
 	if err := o.begin(d, c); err != nil {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
 // An importID tells imports apart. A command that was interrupted goes on when one with the same
@@ -92,16 +94,16 @@ type importMark struct {
 const maxReason = 256
 
 // name returns the name of the mark of an import into a collection.
-func (id importID) name(c *db.Collection) string {
+func (id importID) name(c api.Collection) string {
 	return fmt.Sprintf("fddhdb import/%d/%s", c.ID(), id.command)
 }
 
 // mark returns the mark of the import, nil if there is none.
-func (id importID) mark(d *db.DB, c *db.Collection) (*importMark, error) {
+func (id importID) mark(ctx context.Context, d api.Database, c api.Collection) (*importMark, error) {
 	if id == (importID{}) {
 		return nil, nil
 	}
-	b, err := d.Mark(id.name(c))
+	b, err := d.Mark(ctx, id.name(c))
 	if errors.Is(err, db.ErrNotFound) {
 		return nil, nil
 	}
@@ -113,7 +115,7 @@ func (id importID) mark(d *db.DB, c *db.Collection) (*importMark, error) {
 }
 
 // put adds the mark to a batch.
-func (id importID) put(b *db.Batch, c *db.Collection, m importMark) error {
+func (id importID) put(b api.Batch, c api.Collection, m importMark) error {
 	for i, g := range m.Skipped {
 		short := *g
 		short.Reason = short.Reason[:min(len(short.Reason), maxReason)]
@@ -130,9 +132,9 @@ func (id importID) put(b *db.Batch, c *db.Collection, m importMark) error {
 // far it is, so that an import takes little memory and the same command goes on after an
 // interruption. A dry run commits nothing.
 type parts struct {
-	to      *db.DB
-	into    *db.Collection
-	b       *db.Batch
+	to      api.Database
+	into    api.Collection
+	b       api.Batch
 	from    int  // the row to begin with
 	row     int  // the next row
 	in      int  // the first row that is not in
@@ -143,9 +145,9 @@ type parts struct {
 }
 
 // begin begins at the row of --from-row, or where the same import was interrupted, and tells of the latter.
-func (o *importing) begin(d *db.DB, c *db.Collection) error {
+func (o *importing) begin(d api.Database, c api.Collection) error {
 	o.parts = parts{to: d, into: c, b: d.NewBatch()}
-	mark, err := o.id.mark(d, c)
+	mark, err := o.id.mark(o.ctx, d, c)
 	if err != nil {
 		return err
 	}
@@ -183,7 +185,7 @@ func (o *importing) rowsIn(n int) string { return o.ofRows(n) + " rows are in" }
 
 // put adds the item of the next row. One that gives ErrInvalid is left out.
 func (o *importing) put(item *db.Item) error {
-	add := func(b *db.Batch) error {
+	add := func(b api.Batch) error {
 		if o.merge {
 			return b.Merge(o.into, item)
 		}
@@ -232,7 +234,9 @@ func (o *importing) end() error {
 	if o.dryRun || !o.marked {
 		return nil
 	}
-	o.b.Mark(o.id.name(o.into), nil)
+	if err := o.b.Mark(o.id.name(o.into), nil); err != nil {
+		return err
+	}
 	return o.b.Commit(o.ctx)
 }
 

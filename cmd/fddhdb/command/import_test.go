@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/internal/effort"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
@@ -104,8 +105,8 @@ func idFor(t *testing.T, args ...string) importID {
 // interrupt leaves an import of rows of many in the state of one that was interrupted after some rows.
 func interrupt(t *testing.T, dir string, id importID, rows int, skipped ...int) {
 	t.Helper()
-	d := clitest.Must(db.Open(dir, nil))(t)
-	c := clitest.Must(d.Collection("main"))(t)
+	d := api.Folder(clitest.Must(db.Open(dir, nil))(t), nil)
+	c := clitest.Must(d.Collection(t.Context(), "main"))(t)
 	o := newImporting(newTestEnv().verb("", "import DIR", "", "", ""))
 	o.ctx, o.id, o.parts = context.Background(), id, parts{to: d, into: c, b: d.NewBatch()}
 	for i := range rows {

@@ -210,7 +210,7 @@ func deleteCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if stats, err := v.d.Stats(); err == nil &&
+			if stats, err := v.d.Stats(v.ctx); err == nil &&
 				stats.Activity.FreeBytes < stats.Activity.ReserveBytes {
 				a := &stats.Activity
 				v.Warnf("the disk of %s has %s free, and writes leave %s: fddhdb compact %[1]s gives back the room of deleted items",
@@ -339,7 +339,7 @@ func namesOf(fields []db.Field) (names []string) {
 // renameLabel gives a label another name, of OLD=NEW: OLD is a label that items have, and either may have =
 // in it.
 func (v *verb) renameLabel(pair string) error {
-	labels, err := v.c.Labels()
+	labels, err := v.c.Labels(v.ctx)
 	if err != nil {
 		return err
 	}

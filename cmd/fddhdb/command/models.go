@@ -193,7 +193,7 @@ func (v *verb) exportModel(path string) error {
 		return err
 	}
 	return v.look(func() error {
-		stats, err := v.c.Stats()
+		stats, err := v.c.Stats(v.ctx)
 		if err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func activateCommand(e *env) *cobra.Command {
 			return exit.Usagef("--space N is missing: which space to activate; fddhdb models %s lists them", v.dir)
 		}
 		return v.change(func() error {
-			before, err := v.c.Stats()
+			before, err := v.c.Stats(v.ctx)
 			if err == nil {
 				err = v.c.Activate(v.ctx, v.space)
 			}
@@ -323,7 +323,7 @@ func rollbackCommand(e *env) *cobra.Command {
 				return v.tell(u, "space %d of collection %s: the projections of revision %d are back in use, as revision %d%s",
 					u.Space, v.c.Name(), revision, u.Revision, again)
 			}
-			before, err := v.c.Stats()
+			before, err := v.c.Stats(v.ctx)
 			if err != nil {
 				return err
 			}

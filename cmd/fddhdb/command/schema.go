@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
 func initCommand(e *env) *cobra.Command {
@@ -46,10 +47,10 @@ func initCommand(e *env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		err = e.withNew(v.dir, func(d *db.DB) error {
+		err = e.withNew(v.ctx, v.dir, func(d api.Database) error {
 			c, err := v.create(d, schema)
 			if err == nil {
-				schema, err = c.Schema()
+				schema, err = c.Schema(v.ctx)
 			}
 			return err
 		})
@@ -62,7 +63,7 @@ func initCommand(e *env) *cobra.Command {
 }
 
 // create creates the collection that --collection names.
-func (v *verb) create(d *db.DB, schema db.Schema) (*db.Collection, error) {
+func (v *verb) create(d api.Database, schema db.Schema) (api.Collection, error) {
 	c, err := d.CreateCollection(v.ctx, v.collection, schema)
 	if errors.Is(err, db.ErrExists) {
 		return nil, exit.Wrap(err, "name another one with --collection")
@@ -133,11 +134,11 @@ func alterCommand(e *env) *cobra.Command {
 			if err := v.c.Alter(v.ctx, a); err != nil {
 				return err
 			}
-			schema, err := v.c.Schema()
+			schema, err := v.c.Schema(v.ctx)
 			if err != nil {
 				return err
 			}
-			stats, err := v.c.Stats()
+			stats, err := v.c.Stats(v.ctx)
 			if err != nil {
 				return err
 			}
@@ -211,7 +212,7 @@ func collectionsCommand(e *env) *cobra.Command {
 		vectors: it can be searched, and not written to.`, `
 		fddhdb collections wiki.db`).printsLines()
 	return v.looks(func() error {
-		s, err := v.d.Stats()
+		s, err := v.d.Stats(v.ctx)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -214,7 +215,7 @@ func (o *searching) run() (err error) {
 			return err
 		}
 	}
-	stats, err := o.c.Stats()
+	stats, err := o.c.Stats(o.ctx)
 	switch {
 	case err != nil:
 		return err
@@ -295,7 +296,7 @@ func (a *answers) end(failed error) error {
 	if len(a.facets) > 0 {
 		a.PrintTable(append([]term.Column{term.Left("query")}, forms.FacetColumns...), a.facets)
 	}
-	indexes, _ := a.c.VectorIndexes() // an error has been met before
+	indexes, _ := a.c.VectorIndexes(a.ctx) // an error has been met before
 	for _, x := range indexes {
 		if x.Damage != "" {
 			a.Warnf("warning: the index of vectors of %s is damaged, so all vectors are compared: fddhdb index makes it again",
@@ -377,12 +378,7 @@ func (o *searching) ask(q db.Query) (*db.Result, *report.Explain, error) {
 		r, err := o.c.Search(o.ctx, q)
 		return r, nil, err
 	}
-	runs, err := o.c.SearchRadius(o.ctx, q, radius)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer runs.Close()
-	r, err := runs.First(o.ctx, q.K)
+	r, err := o.c.SearchRadius(o.ctx, q, radius)
 	return r, nil, err
 }
 
@@ -408,7 +404,7 @@ func strip(r *db.Result, include db.Include) {
 }
 
 // untrained returns the error of a verb that needs codes in a collection without codes.
-func untrained(c *db.Collection) error {
+func untrained(c api.Collection) error {
 	return fmt.Errorf("%w: collection %q has no codes yet: run fddhdb train", db.ErrNoModel, c.Name())
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
 // An env is the shell.Host of the database of its session.
@@ -31,25 +33,30 @@ func (e *env) Meant(word string, names []string) string { return meant(word, nam
 func (e *env) Dir() string                              { return e.session.dir }
 func (e *env) ReadOnly() bool                           { return e.session.readOnly }
 func (e *env) IsDatabase(path string) bool              { return isDatabase(path) }
-func (e *env) Database() (*db.DB, error)                { return e.session.database(e, false) }
+
+// Database returns the database of the session.
+func (e *env) Database(ctx context.Context) (api.Database, error) {
+	p, err := e.session.database(ctx, e, false)
+	return p.d, err
+}
 
 // Collection returns a collection of the database of the session.
-func (e *env) Collection(name string) (*db.Collection, error) {
-	d, err := e.Database()
+func (e *env) Collection(ctx context.Context, name string) (api.Collection, error) {
+	d, err := e.Database(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return collection(d, name)
+	return collection(ctx, d, name)
 }
 
 // PrintSchemas prints lines of the shell that create collections, or JSON.
-func (e *env) PrintSchemas(names []string, json bool) error {
+func (e *env) PrintSchemas(ctx context.Context, names []string, json bool) error {
 	for _, name := range names {
-		c, err := e.Collection(name)
+		c, err := e.Collection(ctx, name)
 		if err != nil {
 			return err
 		}
-		schema, err := c.Schema()
+		schema, err := c.Schema(ctx)
 		if err != nil {
 			return err
 		}

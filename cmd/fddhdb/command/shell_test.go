@@ -60,11 +60,11 @@ func TestScriptThatWaits(t *testing.T) {
 func TestSessionIsOpenedAgain(t *testing.T) {
 	f := newFixture(t, 20, false)
 	e := newTestEnv()
-	clitest.Check(t, e.openSession(f.db, false))
+	clitest.Check(t, e.openSession(t.Context(), f.db, false))
 	defer e.closeSession()
 	s := shell.New(e, e.Printer, e.stdin, nil, nil, term.ModeTable)
 	away := f.path("away")
-	err := e.whileClosed(f.db, func() error { return os.Rename(f.db, away) })
+	err := e.whileClosed(t.Context(), f.db, "repair", func() error { return os.Rename(f.db, away) })
 	if err == nil {
 		t.Error("the database is gone, and nobody says so")
 	}
@@ -81,7 +81,7 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 func sessionShell(t *testing.T, dir string) *shell.Shell {
 	t.Helper()
 	e := newTestEnv()
-	clitest.Check(t, e.openSession(dir, true))
+	clitest.Check(t, e.openSession(t.Context(), dir, true))
 	t.Cleanup(func() {
 		if err := e.closeSession(); err != nil {
 			t.Error(err)
@@ -182,7 +182,7 @@ func TestShellCompletesEveryFlag(t *testing.T) {
 	f := newFixture(t, 40, true)
 	var out, warnings bytes.Buffer
 	e := &env{Printer: term.NewPrinter(&out, &warnings), stdin: strings.NewReader("")}
-	clitest.Check(t, e.openSession(f.db, true))
+	clitest.Check(t, e.openSession(t.Context(), f.db, true))
 	defer func() {
 		if err := e.closeSession(); err != nil {
 			t.Error(err)

@@ -30,7 +30,7 @@ func statsCommand(e *env) *cobra.Command {
 		if err := v.d.WaitForIndex(v.ctx); err != nil {
 			return err
 		}
-		s, err := v.d.Stats()
+		s, err := v.d.Stats(v.ctx)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func statsCommand(e *env) *cobra.Command {
 			}
 			// nothing else measures the drift of items since a training without labels
 			if c.LabelFree && !c.IndexOnly {
-				of, err := v.d.Collection(c.Name)
+				of, err := v.d.Collection(v.ctx, c.Name)
 				if err == nil {
 					c.Drift, err = of.Drift(v.ctx)
 				}

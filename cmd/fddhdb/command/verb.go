@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
 // A verb is one verb of the command, such as search. Its constructor declares the flags. When it runs, it has
@@ -38,11 +39,11 @@ type verb struct {
 	anyCollection bool
 
 	// Of the run.
-	ctx  context.Context
-	args []string
-	dir  string         // the first argument
-	d    *db.DB         // that look or change has opened
-	c    *db.Collection // nil for verbs without --collection
+	ctx   context.Context
+	args  []string
+	dir   string         // the first argument
+	place                // that look or change has opened
+	c     api.Collection // nil for verbs without --collection
 
 	schema db.Schema // of the collection as it was opened
 }
@@ -144,22 +145,22 @@ func (v *verb) changes(run func() error) *cobra.Command {
 // look opens the database to read it, and the collection if there is a flag for it, and runs f. Several
 // processes may look at a time, also without write permission.
 func (v *verb) look(f func() error) error {
-	return v.openAnd(v.dir, &db.Options{ReadOnly: true}, v.on(f))
+	return v.openAnd(v.ctx, v.dir, &db.Options{ReadOnly: true}, v.on(f))
 }
 
 // change is look for verbs that write.
 func (v *verb) change(f func() error) error {
-	return v.openAnd(v.dir, &db.Options{MustExist: true}, v.on(f))
+	return v.openAnd(v.ctx, v.dir, &db.Options{MustExist: true}, v.on(f))
 }
 
-func (v *verb) on(f func() error) func(*db.DB) error {
-	return func(d *db.DB) (err error) {
-		v.d = d
+func (v *verb) on(f func() error) func(place) error {
+	return func(p place) (err error) {
+		v.place = p
 		if v.collection == "" || v.anyCollection && !v.given("collection") && !v.given("space") {
 			return f()
 		}
-		if v.c, err = collection(d, v.collection); err == nil {
-			v.schema, err = v.c.Schema()
+		if v.c, err = collection(v.ctx, v.d, v.collection); err == nil {
+			v.schema, err = v.c.Schema(v.ctx)
 		}
 		if err != nil {
 			return err
@@ -168,7 +169,7 @@ func (v *verb) on(f func() error) func(*db.DB) error {
 			if v.space == 0 {
 				return exit.Usagef("--space 0: spaces are numbered from 1; without the flag it is the active one")
 			}
-			in, err := v.c.InSpace(v.space, 0)
+			in, err := v.c.InSpace(v.ctx, v.space, 0)
 			switch { // a space that is being built has no codes to read yet, but is there
 			case errors.Is(err, db.ErrNotFound):
 				return exit.Usagef("--space %d: %s", v.space, exit.Reason(err.Error()))
@@ -190,7 +191,7 @@ func (v *verb) modality(flag, name string) (db.Modality, error) {
 
 // trained returns the figures of the collection, which has to have codes.
 func (v *verb) trained() (*db.CollectionStats, error) {
-	stats, err := v.c.Stats()
+	stats, err := v.c.Stats(v.ctx)
 	if err == nil && !stats.Trained {
 		err = untrained(v.c)
 	}
@@ -261,7 +262,7 @@ func (v *verb) warnOfLabels() {
 	if len(asked) == 0 {
 		return
 	}
-	there, err := v.c.Labels()
+	there, err := v.c.Labels(v.ctx)
 	if err != nil {
 		return // the verb meets the error, too
 	}

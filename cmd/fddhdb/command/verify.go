@@ -51,21 +51,11 @@ func verifyCommand(e *env) *cobra.Command {
 		if done, err := v.verifyRepository(deep); done {
 			return err
 		}
-		d, err := v.held(v.dir)
+		list := findings{verb: v}
+		r, err := v.verifyDatabase(db.VerifyOptions{Deep: deep, Progress: v.Progress().Report},
+			func(f report.Finding) error { return list.add(f.String(), f) })
 		if err != nil {
 			return err
-		}
-		list := findings{verb: v}
-		opt := db.VerifyOptions{Deep: deep, Progress: v.Progress().Report}
-		found := func(f report.Finding) error { return list.add(f.String(), f) }
-		var r *report.Verification
-		if d != nil {
-			r, err = d.Verify(v.ctx, opt, found)
-		} else { // even if it is too damaged to be opened
-			r, err = db.VerifyFolder(v.ctx, v.dir, nil, opt, found)
-		}
-		if err != nil {
-			return openError(v.dir, err)
 		}
 		text := fmt.Sprintf("%s, %s", term.Plural(r.Items, "item", "items"), term.Plural(r.Records, "record",
 			"records"))
@@ -75,13 +65,32 @@ func verifyCommand(e *env) *cobra.Command {
 		}
 		err = list.end(r.Findings, r, text, db.ErrCorrupt)
 		if acknowledge && (err == nil || errors.Is(err, db.ErrCorrupt)) {
-			err = errors.Join(err, v.openAnd(v.dir, &db.Options{MustExist: true}, func(d *db.DB) error {
-				_, err := d.AcknowledgeLosses(v.ctx)
+			err = errors.Join(err, v.openAnd(v.ctx, v.dir, &db.Options{MustExist: true}, func(p place) error {
+				d, err := p.owner("verify --acknowledge")
+				if err == nil {
+					_, err = d.AcknowledgeLosses(v.ctx)
+				}
 				return err
 			}))
 		}
 		return err
 	})
+}
+
+// verifyDatabase verifies the database, even if it is too damaged to be opened.
+func (v *verb) verifyDatabase(opt db.VerifyOptions, found func(report.Finding) error) (
+	r *report.Verification, err error) {
+	if !v.session.has(v.dir) {
+		r, err = db.VerifyFolder(v.ctx, v.dir, nil, opt, found)
+		if !errors.Is(err, db.ErrLocked) {
+			return r, openError(v.dir, err)
+		}
+	}
+	err = v.openAnd(v.ctx, v.dir, &db.Options{ReadOnly: true}, func(p place) (err error) {
+		r, err = p.d.Verify(v.ctx, opt, found)
+		return err
+	})
+	return r, err
 }
 
 // findings prints findings for people as they come, and keeps them for JSON.
@@ -190,7 +199,7 @@ func repairCommand(e *env) *cobra.Command {
 		}
 		list := findings{verb: v}
 		var r *report.Repairing
-		err := v.whileClosed(v.dir, func() (err error) {
+		err := v.whileClosed(v.ctx, v.dir, "repair", func() (err error) {
 			r, err = db.Repair(v.ctx, v.dir, nil,
 				db.RepairOptions{Shallow: !deep, DryRun: dryRun, Progress: v.Progress().Report},
 				func(f report.Finding) error { return list.add(f.String(), f) })
@@ -237,7 +246,7 @@ func compactCommand(e *env) *cobra.Command {
 		fddhdb compact wiki.db`)
 	return v.changes(func() error {
 		live := func() int64 { // files that wait for deletion do not count: they are deleted soon
-			s, err := v.d.Stats()
+			s, err := v.d.Stats(v.ctx)
 			if err != nil {
 				return 0
 			}

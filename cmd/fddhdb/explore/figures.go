@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -118,7 +119,7 @@ func (s *Server) allStats(ctx context.Context) (*forms.Stats, error) {
 	if err != nil {
 		return nil, err
 	}
-	return forms.NewStats(ctx, s.db, out)
+	return forms.NewStats(ctx, api.Folder(s.db, nil), out)
 }
 
 // collections answers like the verb, as one list.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -99,10 +100,10 @@ type Collection struct {
 }
 
 // NewStats returns the form of the statistics of a database. It aliases s.
-func NewStats(ctx context.Context, d *db.DB, s *db.Stats) (*Stats, error) {
+func NewStats(ctx context.Context, d api.Database, s *db.Stats) (*Stats, error) {
 	out := &Stats{Stats: s, Collections: make([]Collection, len(s.Collections))}
 	for i := range s.Collections {
-		c, err := d.Collection(s.Collections[i].Name)
+		c, err := d.Collection(ctx, s.Collections[i].Name)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +117,7 @@ func NewStats(ctx context.Context, d *db.DB, s *db.Stats) (*Stats, error) {
 }
 
 // NewCollection returns the form of the statistics of a collection. It aliases s.
-func NewCollection(ctx context.Context, c *db.Collection, s *db.CollectionStats) (*Collection, error) {
+func NewCollection(ctx context.Context, c api.Collection, s *db.CollectionStats) (*Collection, error) {
 	bytes, err := c.DiskBytes(ctx)
 	return &Collection{s, bytes}, err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
 //go:embed sheet.css
@@ -35,7 +36,7 @@ const Include = db.IncludeLabels | db.IncludeFields | db.IncludePayload
 
 // A Sheet makes a contact sheet of answers to queries. Pictures are in it as they are stored.
 type Sheet struct {
-	c        *db.Collection
+	c        api.Collection
 	files    outfile.Set
 	out      *outfile.File
 	pictures *Folder // nil: none
@@ -45,7 +46,7 @@ type Sheet struct {
 
 // NewSheet begins a sheet of items of a collection. The caller closes it. folder has files of pictures; ""
 // for none.
-func NewSheet(c *db.Collection, path, folder, title string) (*Sheet, error) {
+func NewSheet(c api.Collection, path, folder, title string) (*Sheet, error) {
 	if !strings.EqualFold(filepath.Ext(path), ".html") {
 		return nil, exit.Usagef("--sheet %s: a .html file is made", path)
 	}

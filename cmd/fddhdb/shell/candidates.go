@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
 // Complete implements liner.WordCompleter. pos counts runes.
@@ -167,7 +167,9 @@ func (s *Shell) names() []string { return append(VerbNames(s.root()), dotNames()
 
 func (s *Shell) completer() completer { return completer{s.host.Look} }
 
-func (s *Shell) collections() []string { return s.completer().collections(s.host.Dir()) }
+func (s *Shell) collections() []string {
+	return s.completer().collections(context.Background(), s.host.Dir())
+}
 
 // The shell and the scripts for bash, zsh and fish complete words in the same way: by
 // the name of the flag, or by the place of the argument.
@@ -182,7 +184,7 @@ type candidates struct {
 // A completer completes words. look opens the database in a folder, if possible, and
 // calls f with it.
 type completer struct {
-	look func(dir string, f func(d *db.DB))
+	look func(ctx context.Context, dir string, f func(d api.Database))
 }
 
 // valueCandidates completes the value of a flag of a verb on a database.
@@ -195,7 +197,7 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 	case "from", "to":
 		return candidates{words: w.modalities(cmd, dir)}
 	case "collection":
-		return candidates{words: w.collections(dir)}
+		return candidates{words: w.collections(cmd.Context(), dir)}
 	case "space":
 		return candidates{words: w.spaces(cmd, dir)}
 	case "key":
@@ -283,26 +285,28 @@ func argumentPlace(cmd *cobra.Command, n int) (string, bool) {
 	return "", false
 }
 
-func (w completer) lookQuietlyAt(cmd *cobra.Command, dir string, f func(c *db.Collection)) {
+func (w completer) lookQuietlyAt(cmd *cobra.Command, dir string,
+	f func(ctx context.Context, c api.Collection)) {
+	ctx := cmd.Context()
 	name := "main"
 	if flag := cmd.Flags().Lookup("collection"); flag != nil && flag.Value.String() != "" {
 		name = flag.Value.String()
 	}
-	w.look(dir, func(d *db.DB) {
-		if c, err := d.Collection(name); err == nil {
-			f(c)
+	w.look(ctx, dir, func(d api.Database) {
+		if c, err := d.Collection(ctx, name); err == nil {
+			f(ctx, c)
 		}
 	})
 }
 
-func (w completer) collections(dir string) (names []string) {
-	w.look(dir, func(d *db.DB) { names, _ = d.Collections() })
+func (w completer) collections(ctx context.Context, dir string) (names []string) {
+	w.look(ctx, dir, func(d api.Database) { names, _ = d.Collections(ctx) })
 	return names
 }
 
 func (w completer) modalities(cmd *cobra.Command, dir string) (names []string) {
-	w.lookQuietlyAt(cmd, dir, func(c *db.Collection) {
-		schema, _ := c.Schema()
+	w.lookQuietlyAt(cmd, dir, func(ctx context.Context, c api.Collection) {
+		schema, _ := c.Schema(ctx)
 		for _, m := range schema.Modalities {
 			names = append(names, m.Name)
 		}
@@ -311,8 +315,8 @@ func (w completer) modalities(cmd *cobra.Command, dir string) (names []string) {
 }
 
 func (w completer) fields(cmd *cobra.Command, dir string) (names []string) {
-	w.lookQuietlyAt(cmd, dir, func(c *db.Collection) {
-		schema, _ := c.Schema()
+	w.lookQuietlyAt(cmd, dir, func(ctx context.Context, c api.Collection) {
+		schema, _ := c.Schema(ctx)
 		for _, f := range schema.Fields {
 			names = append(names, f.Name)
 		}
@@ -321,7 +325,7 @@ func (w completer) fields(cmd *cobra.Command, dir string) (names []string) {
 }
 
 func (w completer) labels(cmd *cobra.Command, dir string) (names []string) {
-	w.lookQuietlyAt(cmd, dir, func(c *db.Collection) { names, _ = c.Labels() })
+	w.lookQuietlyAt(cmd, dir, func(ctx context.Context, c api.Collection) { names, _ = c.Labels(ctx) })
 	return names
 }
 
@@ -337,8 +341,8 @@ const (
 
 // keys returns the first keys of items that begin with a prefix.
 func (w completer) keys(cmd *cobra.Command, dir, prefix string) (keys []string) {
-	w.lookQuietlyAt(cmd, dir, func(c *db.Collection) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), keysTime)
+	w.lookQuietlyAt(cmd, dir, func(ctx context.Context, c api.Collection) {
+		ctx, cancel := context.WithTimeout(ctx, keysTime)
 		defer cancel()
 		for key, err := range c.Keys(ctx, prefix) {
 			if err == nil && len(keys) < mostKeys {
@@ -355,8 +359,8 @@ func (w completer) keys(cmd *cobra.Command, dir, prefix string) (keys []string) 
 }
 
 func (w completer) spaces(cmd *cobra.Command, dir string) (numbers []string) {
-	w.lookQuietlyAt(cmd, dir, func(c *db.Collection) {
-		spaces, _ := c.Spaces(cmd.Context())
+	w.lookQuietlyAt(cmd, dir, func(ctx context.Context, c api.Collection) {
+		spaces, _ := c.Spaces(ctx)
 		for _, s := range spaces {
 			numbers = append(numbers, fmt.Sprint(s.Space))
 		}
@@ -430,8 +434,8 @@ func unfinished(w string) bool { return strings.HasSuffix(w, "=") || strings.Has
 
 // RegisterCompletions registers the completions of a command line with cobra. cobra
 // never forgets them, so this is not for lines of a shell.
-func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db.DB)),
-	isDatabase func(path string) bool) {
+func RegisterCompletions(root *cobra.Command,
+	look func(ctx context.Context, dir string, f func(d api.Database)), isDatabase func(path string) bool) {
 	w := completer{look}
 	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(term.Modes,
 		cobra.ShellCompDirectiveNoFileComp))

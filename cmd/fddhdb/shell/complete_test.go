@@ -48,7 +48,7 @@ func checkCompletion(t *testing.T, s *Shell, line string, pos int) {
 // all of them share.
 func TestCompleteKeys(t *testing.T) {
 	s := newTestShell(t)
-	c := clitest.Must(s.host.Collection("main"))(t)
+	c := clitest.Must(s.host.Collection(t.Context(), "main"))(t)
 	put := func(key string) {
 		t.Helper()
 		if _, err := c.Put(t.Context(), &db.Item{Key: key}); err != nil {

@@ -211,11 +211,11 @@ func readScript(s *Shell, ctx context.Context, args []string) error {
 	return s.runScript(ctx, path, f)
 }
 
-func useCollection(s *Shell, _ context.Context, args []string) error {
+func useCollection(s *Shell, ctx context.Context, args []string) error {
 	name := "main"
 	if len(args) > 0 {
 		name = args[0]
-		if _, err := s.host.Collection(name); err != nil {
+		if _, err := s.host.Collection(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -247,11 +247,11 @@ func showSettings(s *Shell, _ context.Context, _ []string) error {
 
 // printSchemas prints lines that create the collections, or with JSON their schemas.
 func printSchemas(s *Shell, ctx context.Context, args []string) error {
-	d, err := s.host.Database()
+	d, err := s.host.Database(ctx)
 	if err != nil {
 		return err
 	}
-	names, err := d.Collections()
+	names, err := d.Collections(ctx)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func printSchemas(s *Shell, ctx context.Context, args []string) error {
 			if err := s.out.BeginOutput(cmd, s.mode); err != nil {
 				return err
 			}
-			return s.host.PrintSchemas(names, *json)
+			return s.host.PrintSchemas(ctx, names, *json)
 		})
 	})
 }

@@ -13,11 +13,12 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
 // A testHost has some verbs, which do nothing, and a database with labels and a field.
 type testHost struct {
-	d      *db.DB
+	d      api.Database
 	folder string
 }
 
@@ -58,10 +59,12 @@ func (h testHost) Meant(string, []string) string                  { return "" }
 func (h testHost) Dir() string                                    { return h.folder }
 func (h testHost) ReadOnly() bool                                 { return false }
 func (h testHost) IsDatabase(string) bool                         { return false }
-func (h testHost) Database() (*db.DB, error)                      { return h.d, nil }
-func (h testHost) Collection(name string) (*db.Collection, error) { return h.d.Collection(name) }
-func (h testHost) PrintSchemas([]string, bool) error              { return nil }
-func (h testHost) Look(dir string, f func(d *db.DB)) {
+func (h testHost) Database(context.Context) (api.Database, error) { return h.d, nil }
+func (h testHost) Collection(ctx context.Context, name string) (api.Collection, error) {
+	return h.d.Collection(ctx, name)
+}
+func (h testHost) PrintSchemas(context.Context, []string, bool) error { return nil }
+func (h testHost) Look(_ context.Context, dir string, f func(d api.Database)) {
 	if dir == h.folder {
 		f(h.d)
 	}
@@ -71,10 +74,7 @@ func (h testHost) Look(dir string, f func(d *db.DB)) {
 func newTestShell(t testing.TB) *Shell {
 	t.Helper()
 	h := testHost{folder: filepath.Join(t.TempDir(), "a.db")}
-	var err error
-	if h.d, err = db.Open(h.folder, nil); err != nil {
-		t.Fatal(err)
-	}
+	h.d = api.Folder(clitest.Must(db.Open(h.folder, nil))(t), nil)
 	t.Cleanup(func() {
 		if err := h.d.Close(); err != nil {
 			t.Error(err)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
 // A Host is the command line of a shell, and the database that it keeps open.
@@ -31,15 +31,15 @@ type Host interface {
 
 	Dir() string    // folder of the database, as the user has named it
 	ReadOnly() bool // the database is only read
-	Database() (*db.DB, error)
-	Collection(name string) (*db.Collection, error) // a collection of the database
+	Database(ctx context.Context) (api.Database, error)
+	Collection(ctx context.Context, name string) (api.Collection, error) // a collection of the database
 
 	// PrintSchemas prints lines that create collections again, or JSON.
-	PrintSchemas(names []string, json bool) error
+	PrintSchemas(ctx context.Context, names []string, json bool) error
 
 	// Look opens the database in a folder, if possible, and calls f with it. It reports
 	// no error.
-	Look(dir string, f func(d *db.DB))
+	Look(ctx context.Context, dir string, f func(d api.Database))
 	IsDatabase(path string) bool
 }
 

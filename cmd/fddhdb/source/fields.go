@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/table"
 	"github.com/fddhdb/fddhdb/internal/instant"
@@ -70,7 +71,7 @@ func (s *Fields) declare() error {
 }
 
 // Check checks the fields of the file against those of the collection.
-func (s *Fields) Check(c *db.Collection, schema db.Schema) error {
+func (s *Fields) Check(c api.Collection, schema db.Schema) error {
 	s.types = make(map[string]db.FieldType, len(schema.Fields))
 	var names []string
 	for _, f := range schema.Fields {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/files"
 )
 
@@ -142,8 +144,8 @@ func (in *Files) Schema() (db.Schema, error) {
 
 // Check checks the shapes of the files against the collection. merge says that they are to be merged with its
 // items.
-func (in *Files) Check(c *db.Collection, merge bool) error {
-	s, err := c.Schema()
+func (in *Files) Check(ctx context.Context, c api.Collection, merge bool) error {
+	s, err := c.Schema(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/table"
 )
@@ -185,7 +186,7 @@ func (s *Items) firstBad() error {
 
 // Check takes the schema of the collection, against which each item is checked. merge says that they are
 // merged with items that are there.
-func (s *Items) Check(c *db.Collection, schema db.Schema, merge bool) error {
+func (s *Items) Check(c api.Collection, schema db.Schema, merge bool) error {
 	s.dims = make(map[string]int, len(schema.Modalities))
 	for _, m := range schema.Modalities {
 		s.dims[m.Name] = m.Dim

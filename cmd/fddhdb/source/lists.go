@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/npy"
 )
@@ -63,7 +64,7 @@ func (s *Codes) At(row int) []byte {
 }
 
 // CheckBits checks the codes of the file against a collection with codes of so many bits.
-func (s *Codes) CheckBits(c *db.Collection, bits int) error {
+func (s *Codes) CheckBits(c api.Collection, bits int) error {
 	if s.packed.Bits() != bits {
 		return exit.Failedf("%s has codes of %d bits, collection %q has codes of %d", s.file, s.packed.Bits(),
 			c.Name(), bits)

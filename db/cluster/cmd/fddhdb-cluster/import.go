@@ -22,6 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
@@ -147,8 +148,8 @@ func (o *importOptions) check() error {
 type importing struct {
 	o     *importOptions
 	names source.FileNames
-	local *db.Collection // empty, with the cluster collection's schema, to check rows against
-	d     *db.DB
+	local api.Collection // empty, with the cluster collection's schema, to check rows against
+	d     api.Database
 
 	mu      sync.Mutex // guards skipped: shards refuse items at the same time
 	skipped source.SkippedRows
@@ -191,9 +192,11 @@ func (o *importOptions) run(e *env, ctx context.Context, name string) error {
 		if err != nil {
 			return e.noCollection(ctx, c, name, err)
 		}
-		if im.d, err = db.Open("import", &db.Options{FS: vfs.NewMem()}); err != nil {
+		d, err := db.Open("import", &db.Options{FS: vfs.NewMem()})
+		if err != nil {
 			return err
 		}
+		im.d = api.Folder(d, nil)
 		defer im.d.Close()
 		if im.local, err = im.d.CreateCollection(ctx, name, schema); err != nil {
 			return err
@@ -233,12 +236,12 @@ func (o *importOptions) run(e *env, ctx context.Context, name string) error {
 }
 
 // open opens the files and checks their shapes.
-func (im *importing) open() (*source.Files, error) {
+func (im *importing) open(ctx context.Context) (*source.Files, error) {
 	files, err := source.OpenFiles(im.names)
 	if err != nil {
 		return nil, err
 	}
-	if err := files.Check(im.local, false); err != nil {
+	if err := files.Check(ctx, im.local, false); err != nil {
 		files.Close()
 		return nil, err
 	}
@@ -247,7 +250,7 @@ func (im *importing) open() (*source.Files, error) {
 
 // rehearse reads all rows and checks them.
 func (im *importing) rehearse(ctx context.Context, e *env, bar *term.Progress) error {
-	files, err := im.open()
+	files, err := im.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -275,7 +278,7 @@ func (im *importing) rehearse(ctx context.Context, e *env, bar *term.Progress) e
 // store stores the good rows.
 func (im *importing) store(ctx context.Context, e *env, coll *cluster.Collection,
 	bar *term.Progress) (int, error) {
-	files, err := im.open()
+	files, err := im.open(ctx)
 	if err != nil {
 		return 0, err
 	}
