@@ -1,7 +1,7 @@
 // Package command is the command line of fddhdb, with a file for each verb.
 //
 // A function declares each verb, with its help and flags, by env.verb. The run of a verb reads its flags,
-// opens a database by verb.look or verb.change, calls package db and prints, by verb.tell or list. verb.go
+// opens a database by verb.look or verb.change, calls package api and prints, by verb.tell or list. verb.go
 // has what all of them share. Besides files, a verb touches only its env: tests run verbs in process and read
 // their output. The packages beside this one are exit (errors and exit codes), term (printing), outfile and
 // source (files out and in), picture, shell and explore. None of them imports
