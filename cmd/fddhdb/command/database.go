@@ -26,8 +26,8 @@ type place struct {
 	close func() error
 }
 
-// openPlace opens the database in dir. Every verb opens its database here and nowhere else, because a process
-// that finds the folder in use (db.ErrLocked) attaches here to the process that owns it.
+// openPlace opens the database in dir. Every verb opens its database here and nowhere else: this is the one
+// place where a verb can attach to another process, if that has the folder open (db.ErrLocked).
 func openPlace(_ context.Context, dir string, options *db.Options) (place, error) {
 	d, err := db.Open(dir, options)
 	if err != nil {
@@ -314,7 +314,7 @@ func (e *env) whileClosed(ctx context.Context, dir, what string, f func() error)
 		return err
 	}
 	err := f()
-	if reopened := s.open(ctx, e); err == nil {
+	if reopened := s.open(context.WithoutCancel(ctx), e); err == nil {
 		err = reopened // otherwise the next verb tries again
 	}
 	return err
