@@ -188,6 +188,20 @@ func checkItem(c *record.Item, d *record.Descriptor, it *Item, partial bool) err
 	return nil
 }
 
+// CheckItem returns why a collection with this schema refuses to store an item, or with merge to merge it,
+// and nil if it does not. It copies the item. A program that sends items elsewhere learns at once what is
+// wrong.
+func (s Schema) CheckItem(it *Item, merge bool) error {
+	if it == nil {
+		return fault.Invalid("no item")
+	}
+	d, err := s.descriptor("")
+	if err != nil {
+		return err
+	}
+	return checkItem(&record.Item{}, d, it, merge)
+}
+
 // Has reports whether there is an item with this key. It reads one small record: some microseconds, or less
 // from the cache.
 func (c *Collection) Has(ctx context.Context, key string) (bool, error) {

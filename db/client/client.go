@@ -25,7 +25,7 @@ var (
 	ErrForbidden    = rest.ErrForbidden    // the token does not allow this
 	ErrTooLarge     = rest.ErrTooLarge     // a limit of the server
 	ErrOverloaded   = rest.ErrOverloaded   // the server has too much to do
-	ErrUnknown      = rest.ErrUnknown      // nobody knows whether a change was made: the connection has failed
+	ErrUnknown      = rest.ErrUnknown      // the connection has failed: a change may have been made
 )
 
 // Options are the settings of a client. The zero value is for a server that asks for no token.
@@ -114,7 +114,7 @@ func (d *Database) send(ctx context.Context, c call) (*http.Response, error) {
 		r, err := d.once(ctx, c)
 		var gone *url.Error
 		again := errors.Is(err, rest.ErrClosing) || errors.Is(err, rest.ErrOverloaded) ||
-			errors.As(err, &gone) && (c.twice || unsent(err))
+			errors.As(err, &gone) && !rest.Known(gone.Err) && (c.twice || unsent(err))
 		if !again || d.patience < 0 || ctx.Err() != nil {
 			return r, d.reword(ctx, err, c.twice)
 		}
@@ -146,6 +146,8 @@ func (d *Database) reword(ctx context.Context, err error, twice bool) error {
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case rest.Known(gone.Err):
+		return gone.Err
 	case unsent(err) || twice:
 		return fmt.Errorf("fddhdb: %s cannot be reached: %w", gone.URL, gone.Err)
 	}
@@ -158,7 +160,7 @@ func (d *Database) once(ctx context.Context, c call) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.twice { // the transport of package net/http then sends it again over a connection that has gone stale
+	if c.twice { // package net/http then sends it again where an idle connection has been closed
 		req.Header["Idempotency-Key"] = nil
 	}
 	if len(c.body) > 0 {

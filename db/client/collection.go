@@ -27,6 +27,8 @@ type Collection struct {
 	id   uint32
 	path string // behind the database, escaped
 	view string // parameters of a space and a revision: "" or "?..."
+
+	schema db.Schema // as it was when the handle was made, to check items by
 }
 
 var _ api.Collection = (*Collection)(nil)

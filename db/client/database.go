@@ -34,7 +34,7 @@ func (d *Database) collection(ctx context.Context, name, view string) (*Collecti
 	if err != nil {
 		return nil, err
 	}
-	return &Collection{d: d, name: out.Name, id: out.ID, path: path, view: view}, nil
+	return &Collection{d: d, name: out.Name, id: out.ID, path: path, view: view, schema: out.Schema}, nil
 }
 
 func (d *Database) CreateCollection(ctx context.Context, name string, schema db.Schema) (api.Collection,
@@ -43,7 +43,7 @@ func (d *Database) CreateCollection(ctx context.Context, name string, schema db.
 	if err := d.do(ctx, call{method: http.MethodPut, path: path}, schema, &out); err != nil {
 		return nil, err
 	}
-	return &Collection{d: d, name: out.Name, id: out.ID, path: path}, nil
+	return &Collection{d: d, name: out.Name, id: out.ID, path: path, schema: out.Schema}, nil
 }
 
 func (d *Database) DropCollection(ctx context.Context, name string) error {
@@ -74,7 +74,7 @@ func (d *Database) Compact(ctx context.Context) error {
 
 func (d *Database) Verify(ctx context.Context, opt db.VerifyOptions,
 	found func(report.Finding) error) (*report.Verification, error) {
-	return work[report.Verification](ctx, d, call{path: ":verify", twice: true}, opt, opt.Progress,
+	out, err := work[rest.Verification](ctx, d, call{path: ":verify", twice: true}, opt, opt.Progress,
 		func(_ string, data []byte) error {
 			var f report.Finding
 			if err := json.Unmarshal(data, &f); err != nil || found == nil {
@@ -82,6 +82,11 @@ func (d *Database) Verify(ctx context.Context, opt db.VerifyOptions,
 			}
 			return found(f)
 		})
+	if err != nil {
+		return nil, err
+	}
+	out.Verification.Findings = out.Findings
+	return out.Verification, nil
 }
 
 func (d *Database) Backup(ctx context.Context, url string, opt db.BackupOptions) (*backup.Manifest, error) {
@@ -108,44 +113,72 @@ func (d *Database) NewBatch() api.Batch { return &Batch{d: d} }
 
 // add adds a change. Every later call returns the first error.
 func (b *Batch) add(c api.Collection, x rest.Change) error {
-	if b.err != nil {
-		return b.err
+	if b.err == nil {
+		b.err = b.encode(c, x)
 	}
+	return b.err
+}
+
+func (b *Batch) encode(c api.Collection, x rest.Change) error {
 	if b.done {
-		b.err = fault.Invalid("the batch has been committed")
-		return b.err
+		return errCommitted
 	}
 	if c != nil {
-		own, is := c.(*Collection)
-		if !is || own.d != b.d {
-			b.err = fault.Invalid("the collection is of another database")
-			return b.err
+		own, err := b.own(c)
+		if err != nil {
+			return err
 		}
 		x.Collection = own.name
 	}
 	e := json.NewEncoder(&b.lines)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(x); err != nil {
-		b.err = fault.Invalid("%w", err)
+		return fault.Invalid("%w", err)
 	}
-	if x.Mark == nil && b.err == nil {
+	if x.Mark == nil && x.Expect == nil {
 		b.n++
 	}
-	return b.err
+	return nil
 }
 
-// Put implements api.Batch, as do the methods below. The server checks the items, when Commit sends them.
-func (b *Batch) Put(c api.Collection, item *db.Item) error {
-	if item == nil {
-		return b.add(c, rest.Change{})
+var errCommitted = fault.Invalid("the batch has been committed")
+
+// own returns the collection, which has to be of the same database.
+func (b *Batch) own(c api.Collection) (*Collection, error) {
+	if own, is := c.(*Collection); is && own.d == b.d {
+		return own, nil
 	}
-	b.once = b.once || item.Key == ""
-	return b.add(c, rest.Change{Put: rest.NewItem(item)})
+	return nil, fault.Invalid("the collection is of another database")
 }
 
-func (b *Batch) Merge(c api.Collection, item *db.Item) error {
-	return b.add(c, rest.Change{Merge: rest.NewItem(item)})
+// item adds an item that is put or merged. It is checked against the schema as this handle has read it; where
+// that refuses the item, the present schema decides.
+func (b *Batch) item(c api.Collection, it *db.Item, merge bool) error {
+	own, err := b.own(c)
+	if b.err == nil && err == nil && own.schema.CheckItem(it, merge) != nil {
+		// the server may know more modalities and fields by now
+		var now db.Schema
+		if now, err = own.Schema(context.Background()); err == nil {
+			err = now.CheckItem(it, merge)
+		}
+	}
+	switch {
+	case b.err != nil:
+		return b.err
+	case err != nil:
+		b.err = err
+		return err
+	case merge:
+		return b.add(c, rest.Change{Merge: rest.NewItem(it)})
+	}
+	b.once = b.once || it.Key == ""
+	return b.add(c, rest.Change{Put: rest.NewItem(it)})
 }
+
+// Put implements api.Batch, as do the methods below.
+func (b *Batch) Put(c api.Collection, item *db.Item) error { return b.item(c, item, false) }
+
+func (b *Batch) Merge(c api.Collection, item *db.Item) error { return b.item(c, item, true) }
 
 func (b *Batch) Delete(c api.Collection, key string) error {
 	return b.add(c, rest.Change{Delete: &key})
@@ -153,10 +186,7 @@ func (b *Batch) Delete(c api.Collection, key string) error {
 
 func (b *Batch) Expect(c api.Collection, key string, old *db.Item) error {
 	b.once = true
-	n := b.n
-	err := b.add(c, rest.Change{Expect: &rest.Expectation{Key: key, Item: rest.NewItem(old)}})
-	b.n = n
-	return err
+	return b.add(c, rest.Change{Expect: &rest.Expectation{Key: key, Item: rest.NewItem(old)}})
 }
 
 func (b *Batch) RegisterLabels(c api.Collection, labels []string) error {
@@ -178,7 +208,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 		return b.err
 	}
 	if b.done {
-		return fault.Invalid("the batch has been committed")
+		return errCommitted
 	}
 	b.done = true
 	var out rest.Written

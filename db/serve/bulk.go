@@ -353,8 +353,10 @@ func exportItems(ctx context.Context, r *request) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(schema.Modalities, func(m db.Modality) bool { return m.Name == modality &&
-		!m.Sparse })
+	i := slices.IndexFunc(schema.Modalities, func(m db.Modality) bool {
+		return m.Name == modality &&
+			!m.Sparse
+	})
 	if i < 0 {
 		return fault.NotFound("dense modality %q", modality)
 	}

@@ -77,14 +77,18 @@ func (s *Server) registerDatabases(t *router) {
 	handleJob(t, "POST", ofDatabase+":verify", Admin,
 		"Read everything and look for damage; each finding is an event",
 		func(_ context.Context, r *request, in *db.VerifyOptions) (
-			func(context.Context, telling) (*report.Verification, error), error) {
+			func(context.Context, telling) (*rest.Verification, error), error) {
 			d, err := r.database()
-			return func(ctx context.Context, t telling) (*report.Verification, error) {
+			return func(ctx context.Context, t telling) (*rest.Verification, error) {
 				in.Progress = t.progress
-				return d.Verify(ctx, *in, func(f report.Finding) error {
+				v, err := d.Verify(ctx, *in, func(f report.Finding) error {
 					t.event("finding", f)
 					return nil
 				})
+				if err != nil {
+					return nil, err
+				}
+				return &rest.Verification{Verification: v, Findings: v.Findings}, nil
 			}, err
 		})
 	handleJob(t, "POST", ofDatabase+":backup", Admin, "Make a backup",

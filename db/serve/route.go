@@ -92,7 +92,7 @@ func handle[I, O any](t *router, method, path string, scope Scope, summary strin
 // of adds a route about a database, on about a collection.
 func of[I, O any](t *router, method, path string, scope Scope, summary string,
 	run func(ctx context.Context, d api.Database, r *request, in *I) (*O, error),
-		parameters ...parameter) *route {
+	parameters ...parameter) *route {
 	return handle(t, method, path, scope, summary, func(ctx context.Context, r *request, in *I) (*O, error) {
 		d, err := r.database()
 		if err != nil {
@@ -104,7 +104,7 @@ func of[I, O any](t *router, method, path string, scope Scope, summary string,
 
 func on[I, O any](t *router, method, path string, scope Scope, summary string,
 	run func(ctx context.Context, c api.Collection, r *request, in *I) (*O, error),
-		parameters ...parameter) *route {
+	parameters ...parameter) *route {
 	return handle(t, method, path, scope, summary, func(ctx context.Context, r *request, in *I) (*O, error) {
 		c, err := r.collection(ctx)
 		if err != nil {

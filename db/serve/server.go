@@ -64,7 +64,7 @@ func New(databases map[string]api.Database, opt Options) (*Server, error) {
 		if name == "" || strings.ContainsAny(name, "/:\\") || name == "." || name == ".." {
 			return nil,
 				fault.Invalid("the name %q of a database: it stands in paths, so it has no slash and no colon",
-				name)
+					name)
 		}
 	}
 	if opt.MaxBody == 0 {

@@ -171,6 +171,12 @@ type Backup struct {
 	db.BackupOptions
 }
 
+// Verification is the result of a verification.
+type Verification struct {
+	*report.Verification
+	Findings int `json:"findings" doc:"number of findings, each of which was an event"`
+}
+
 // Imported says what an import has stored.
 type Imported struct {
 	Items   int       `json:"items"`

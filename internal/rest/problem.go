@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -131,6 +132,11 @@ func NewProblem(err error) *Problem {
 		p.Title = "Client Closed Request"
 	}
 	return p
+}
+
+// Known reports whether an error is of a kind that has a name, and so is none of the connection.
+func Known(err error) bool {
+	return slices.ContainsFunc(kinds, func(k kind) bool { return errors.Is(err, k.err) })
 }
 
 // Error returns the text of the error.

@@ -91,7 +91,7 @@ func (v *verb) backUp(name string, opt db.BackupOptions) (m *backup.Manifest, er
 		p, err = v.open(v.ctx, v.dir, &db.Options{ReadOnly: true})
 	}
 	if errors.Is(err, db.ErrLocked) {
-		return nil, exit.Wrap(err, "end the process that has it open, or back it up from there, by DB.Backup")
+		return nil, exit.Wrap(err, "back it up from that process, by DB.Backup, or let it serve others, by attach.Serve")
 	}
 	if err != nil {
 		return nil, openError(v.dir, err)

@@ -60,8 +60,10 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 			codes that make the kinds comparable, and finds the items whose codes are
 			nearest to that of a vector of any kind.
 
-			A database is a folder, DIR. One process has it open at a time, or several that
-			only look.
+			A database is a folder, DIR. Several processes can work on it: the first one owns
+			it, and the others work through that one. DIR may also be the URL of a database that
+			fddhdb serve has open, http://HOST:PORT/NAME; FDDHDB_TOKEN or --token-file has the
+			token for it.
 
 			Every verb explains itself: fddhdb help VERB. With --json it prints one JSON
 			object, or one a line where there are several; --mode, with every verb, prints
@@ -97,7 +99,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 			return e.noVerb(cmd, args, o)
 		},
 	}
-	o.register(root)
+	o.register(e, root)
 	root.SetIn(e.stdin)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
@@ -187,6 +189,9 @@ type env struct {
 	stdin   io.Reader
 	signals *shell.Signals // end the process; nil if nobody catches signals
 	session *session       // session of the shell; nil outside of one
+
+	noAttach  bool   // a database that another process has open is an error
+	tokenFile string // has the token for servers
 }
 
 func (e *env) printError(err error) { e.Errorf("%s", exit.Message(err)) }

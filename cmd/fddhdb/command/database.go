@@ -17,6 +17,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/attach"
+	"github.com/fddhdb/fddhdb/db/client"
 )
 
 // A place is an open database.
@@ -26,14 +28,46 @@ type place struct {
 	close func() error
 }
 
-// openPlace opens the database in dir. Every verb opens its database here and nowhere else: this is the one
-// place where a verb can attach to another process, if that has the folder open (db.ErrLocked).
-func openPlace(_ context.Context, dir string, options *db.Options) (place, error) {
-	d, err := db.Open(dir, options)
+// openPlace opens the database in a folder, or at a URL. Every verb opens its database here and nowhere else.
+// If another process owns the folder, the verb attaches to it, unless --no-attach is given.
+func (e *env) openPlace(ctx context.Context, dir string, options *db.Options) (place, error) {
+	switch {
+	case isURL(dir):
+		return e.openServer(dir)
+	case e.noAttach:
+		d, err := db.Open(dir, options)
+		if err != nil {
+			return place{}, err
+		}
+		return place{api.Folder(d, openRepository), d, d.Close}, nil
+	}
+	d, err := attach.Open(ctx, dir, attach.Options{DB: options, Stores: openRepository})
 	if err != nil {
 		return place{}, err
 	}
-	return place{api.Folder(d, openRepository), d, d.Close}, nil
+	return place{d, d.Own(), d.Close}, nil
+}
+
+// isURL reports whether a place is a database of a server.
+func isURL(place string) bool {
+	return strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://")
+}
+
+// openServer returns the database of a server, with the token of --token-file or FDDHDB_TOKEN.
+func (e *env) openServer(url string) (place, error) {
+	token := os.Getenv("FDDHDB_TOKEN")
+	if e.tokenFile != "" {
+		b, err := os.ReadFile(e.tokenFile)
+		if err != nil {
+			return place{}, exit.Usagef("--token-file: %w", err)
+		}
+		token = strings.TrimSpace(string(b))
+	}
+	d, err := client.Open(url, client.Options{Token: token})
+	if err != nil {
+		return place{}, exit.Usagef("%s", exit.Reason(err.Error()))
+	}
+	return place{d, nil, d.Close}, nil
 }
 
 // owner returns the database for what only the process that owns it can do. If another process owns it, the
@@ -41,7 +75,7 @@ func openPlace(_ context.Context, dir string, options *db.Options) (place, error
 func (p place) owner(what string) (*db.DB, error) {
 	if p.own == nil {
 		return nil, exit.Failedf(
-			"%s cannot run beside the process that has the database open: end that process first", what)
+			"%s needs the folder for itself, and another process has it open: end that process first", what)
 	}
 	return p.own, nil
 }
@@ -80,7 +114,7 @@ func openError(dir string, err error) error {
 	case errors.Is(err, db.ErrNotDatabase):
 		return exit.Wrap(err, "give the folder of a database, or a new one to init")
 	case errors.Is(err, db.ErrLocked):
-		return exit.Wrap(err, "end the process that has it open, or wait for it")
+		return exit.Wrap(err, "end that process, or wait for it")
 	}
 	return err
 }
@@ -135,13 +169,14 @@ func (e *env) withNew(ctx context.Context, dir string, f func(d api.Database) er
 	}
 	_, missing := os.Lstat(dir)
 	// A folder that is not empty may hold a store that has only lost its marker.
-	return create(ctx, dir, missing == nil, isEmpty(dir), f)
+	return e.create(ctx, dir, missing == nil, isEmpty(dir), f)
 }
 
 // create is withNew for a folder that was no database when it was last checked. existed
 // and empty are from that check.
-func create(ctx context.Context, dir string, existed, empty bool, f func(d api.Database) error) error {
-	p, err := openPlace(ctx, dir, nil)
+func (e *env) create(ctx context.Context, dir string, existed, empty bool,
+	f func(d api.Database) error) error {
+	p, err := e.openPlace(ctx, dir, nil)
 	if err != nil {
 		// It holds something else, or cannot be written to.
 		return openError(dir, err)
@@ -232,7 +267,7 @@ func (e *env) closeSession() error {
 }
 
 func (s *session) open(ctx context.Context, e *env) error {
-	p, err := openPlace(ctx, s.dir, &db.Options{MustExist: true, ReadOnly: s.readOnly})
+	p, err := e.openPlace(ctx, s.dir, &db.Options{MustExist: true, ReadOnly: s.readOnly})
 	switch {
 	case unwritable(err) && !s.readOnly:
 		return exit.Wrap(err, "fddhdb --readonly %s only looks at it", s.dir)
@@ -292,7 +327,7 @@ func (e *env) open(ctx context.Context, dir string, options *db.Options) (place,
 	if e.session.has(dir) {
 		return e.session.database(ctx, e, !options.ReadOnly)
 	}
-	return openPlace(ctx, dir, options)
+	return e.openPlace(ctx, dir, options)
 }
 
 // whileClosed runs f, which replaces files of the database in dir and needs it closed.

@@ -19,9 +19,10 @@ func TestLocked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a.db")
 	d := clitest.Must(db.Open(dir, nil))(t)
 	defer d.Close()
-	says(t, exit.Failed, "database is in use: "+dir, "count", dir)
-	says(t, exit.Failed, "end the process", "count", dir)
-	says(t, exit.Failed, "or back it up from there, by DB.Backup", "backup", dir, dir+".backups")
+	says(t, exit.Failed, "database is in use: "+dir, "count", dir, "--no-attach")
+	says(t, exit.Failed, "end that process", "count", dir, "--no-attach")
+	says(t, exit.Failed, "back it up from that process, by DB.Backup", "backup", dir, dir+".backups",
+		"--no-attach")
 }
 
 // If the function that withNew calls fails, withNew removes the folders that it has created,
@@ -55,7 +56,7 @@ func TestCreateLeavesTheDatabaseOfAnotherProcess(t *testing.T) {
 	dir, broken := filepath.Join(t.TempDir(), "a.db"), errors.New("broken")
 	must(t, "init", dir, "--modality", "image:2") // after the folder was found empty
 	fail := func(api.Database) error { return broken }
-	if err := create(t.Context(), dir, false, true, fail); !errors.Is(err, broken) {
+	if err := newTestEnv().create(t.Context(), dir, false, true, fail); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	if got := must(t, "count", dir); got != "0\n" {
@@ -74,7 +75,7 @@ func TestPlaceOfAnotherProcess(t *testing.T) {
 	for _, line := range []string{"explore", "verify --acknowledge", "repair"} {
 		err := s.Run(t.Context(), line)
 		if exit.Code(err) != exit.Failed || !strings.Contains(exit.Message(err),
-			line+" cannot run beside the process that has the database open: end that process first") {
+			line+" needs the folder for itself, and another process has it open: end that process first") {
 			t.Errorf("%s: %v", line, err)
 		}
 	}

@@ -133,12 +133,16 @@ type shellOptions struct {
 	mode     term.Mode
 }
 
-func (o *shellOptions) register(root *cobra.Command) {
+func (o *shellOptions) register(e *env, root *cobra.Command) {
 	o.mode = term.ModeTable
 	root.Flags().StringArrayVarP(&o.lines, "command", "c", nil,
 		"run the `LINE` in the shell and leave; repeat it for more")
 	root.Flags().BoolVar(&o.readOnly, "readonly", false, "the shell only looks at the database")
 	root.Flags().BoolVar(&o.version, "version", false, "print the version, as the verb does")
+	root.PersistentFlags().BoolVar(&e.noAttach, "no-attach", e.noAttach,
+		"fail if another process has the database open, instead of working through it")
+	root.PersistentFlags().StringVar(&e.tokenFile, "token-file", e.tokenFile,
+		"the token for a server, in a `FILE` (default: FDDHDB_TOKEN)")
 	root.PersistentFlags().Var(&o.mode, "mode",
 		"print results as table, csv, json or jsonl; with any verb, where --json overrules it")
 }

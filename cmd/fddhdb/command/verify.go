@@ -80,7 +80,7 @@ func verifyCommand(e *env) *cobra.Command {
 // verifyDatabase verifies the database, even if it is too damaged to be opened.
 func (v *verb) verifyDatabase(opt db.VerifyOptions, found func(report.Finding) error) (
 	r *report.Verification, err error) {
-	if !v.session.has(v.dir) {
+	if !v.session.has(v.dir) && !isURL(v.dir) {
 		r, err = db.VerifyFolder(v.ctx, v.dir, nil, opt, found)
 		if !errors.Is(err, db.ErrLocked) {
 			return r, openError(v.dir, err)
@@ -138,6 +138,9 @@ func (l *findings) print(n int, figures any, say bool, sentence string) error {
 // verifyRepository verifies backups if the argument is where they are kept: any URL, or a folder that
 // holds backups and no database. done is false otherwise.
 func (v *verb) verifyRepository(deep bool) (done bool, err error) {
+	if isURL(v.dir) {
+		return false, nil
+	}
 	isURL := scheme.MatchString(v.dir)
 	if _, err := os.Stat(filepath.Join(v.dir, db.MarkerName)); !isURL &&
 		(err == nil || errors.Is(err, fs.ErrPermission)) {

@@ -1,0 +1,95 @@
+//go:build unix
+
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+)
+
+// maxSocketPath is the longest path of a socket on all systems, in bytes.
+const maxSocketPath = 103
+
+// short calls f with a path of the socket that is short enough for a socket.
+func short(path string, f func(path string) error) error {
+	if len(path) <= maxSocketPath {
+		return f(path)
+	}
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("%s: the path is too long for a socket", path)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return f("/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path))
+}
+
+func listenUnix(path string) (l net.Listener, err error) {
+	err = short(path, func(path string) error {
+		u, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			return err
+		}
+		u.SetUnlinkOnClose(false) // it moves
+		l = u
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func connectUnix(ctx context.Context, path string) (conn net.Conn, err error) {
+	err = short(path, func(path string) (err error) {
+		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", path)
+		return err
+	})
+	if err != nil {
+		return nil, refused(err)
+	}
+	return conn, nil
+}
+
+// refused returns errNobody if nobody listens.
+func refused(err error) error {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return errNobody
+	case errors.Is(err, fs.ErrPermission):
+		return fault.Invalid("the database belongs to a process of another user: %s", err)
+	}
+	return dialError(err)
+}
+
+// checkOwner refuses a socket, or a file, of another user: what is sent there could be read and answered by
+// that user.
+func checkOwner(dir, path string, info fs.FileInfo) error {
+	socket, is := info.Sys().(*syscall.Stat_t)
+	if !is || int(socket.Uid) == os.Geteuid() {
+		return nil
+	}
+	folder, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if of, is := folder.Sys().(*syscall.Stat_t); is && of.Uid == socket.Uid {
+		return nil
+	}
+	return fault.Invalid("%s belongs to another user than the folder, and you: remove it", path)
+}
