@@ -11,15 +11,15 @@ import (
 // Stats fail, there is only fddhdb_up, with the value 0. A Collector is safe for
 // concurrent use.
 type Collector struct {
-	d     *db.DB
+	stats func() (*db.Stats, error)
 	descs map[string]*prometheus.Desc
 }
 
-// NewCollector returns a collector of the metrics of d. All metrics have the given
-// labels; nil means none. If a registry has collectors of several databases, these
-// labels have to tell them apart.
-func NewCollector(d *db.DB, labels prometheus.Labels) *Collector {
-	c := &Collector{d: d, descs: map[string]*prometheus.Desc{}}
+// NewCollector returns a collector of the metrics of a database, whose figures stats returns, as DB.Stats
+// does. All metrics have the given labels; nil means none. If a registry has collectors of several databases,
+// these labels have to tell them apart.
+func NewCollector(stats func() (*db.Stats, error), labels prometheus.Labels) *Collector {
+	c := &Collector{stats: stats, descs: map[string]*prometheus.Desc{}}
 	for _, m := range metrics {
 		c.descs[m.name] = prometheus.NewDesc(m.name, m.help, m.labels, labels)
 	}
@@ -35,7 +35,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	s, err := c.d.Stats()
+	s, err := c.stats()
 	up := metric{"fddhdb_up", gauge, "", nil, nil}
 	if err != nil {
 		up.send(c, ch, 0)

@@ -57,7 +57,7 @@ func TestCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(NewCollector(d, prometheus.Labels{"database": "hashes"}))
+	r.MustRegister(NewCollector(d.Stats, prometheus.Labels{"database": "hashes"}))
 	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestTwoDatabases(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		if err := r.Register(NewCollector(d, prometheus.Labels{"database": name})); err != nil {
+		if err := r.Register(NewCollector(d.Stats, prometheus.Labels{"database": name})); err != nil {
 			t.Fatal(err)
 		}
 	}

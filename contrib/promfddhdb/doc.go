@@ -1,7 +1,7 @@
 // Package promfddhdb gives the figures of an fddhdb database to Prometheus.
 //
 //	d, err := db.Open("photos.fddhdb", nil)
-//	prometheus.MustRegister(promfddhdb.NewCollector(d, prometheus.Labels{"database": "photos"}))
+//	prometheus.MustRegister(promfddhdb.NewCollector(d.Stats, prometheus.Labels{"database": "photos"}))
 //
 // All figures come from one call of DB.Stats when Prometheus asks for them; nothing
 // runs in between. docs/OPERATIONS.md of fddhdb lists all metrics, says what each

@@ -19,8 +19,9 @@ import (
 // name is the name of the database in paths.
 const name = "db"
 
-// grace is how long requests have to end when an owner closes. Jobs are cancelled at once.
-const grace = 10 * time.Second
+// grace is how long requests have to end when an owner closes. Jobs are cancelled at once. It is less than
+// the time after which a signal ends the command line.
+const grace = 3 * time.Second
 
 // An Owner serves a database to the other processes of its user.
 type Owner struct {
@@ -59,7 +60,7 @@ func newHTTP(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 }
 
-// Close refuses new requests, waits up to 10 seconds for those under way, and removes the socket.
+// Close refuses new requests, waits up to 3 seconds for those under way, and removes the socket.
 func (o *Owner) Close() error {
 	o.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), grace)

@@ -84,7 +84,7 @@ func (a *Access) sees(collection string) bool {
 func Local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := local(r); err != nil {
-			(&answer{ResponseWriter: w}).fail(err)
+			newAnswer(w).fail(err)
 			return
 		}
 		h.ServeHTTP(w, r)

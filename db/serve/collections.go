@@ -45,6 +45,7 @@ func (s *Server) register() *router {
 	registerModels(t)
 	registerJobs(t)
 	s.registerOpen(t)
+	s.registerMetrics(t)
 	return t
 }
 

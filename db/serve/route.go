@@ -279,7 +279,7 @@ func (t *router) split(r *http.Request) *http.Request {
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(out http.ResponseWriter, in *http.Request) {
-	w := &answer{ResponseWriter: out}
+	w := newAnswer(out)
 	began := time.Now()
 	r := &request{Request: s.routes.split(in), s: s, w: w}
 	err := s.answer(r)
@@ -324,8 +324,14 @@ func (s *Server) answer(r *request) (err error) {
 	if !r.access.permits(o, r.PathValue("collection")) {
 		return fmt.Errorf("%w: the token does not allow this", rest.ErrForbidden)
 	}
+	if err := s.pace(r.access); err != nil {
+		return err
+	}
 	ctx := r.Context()
-	if !o.untimed && !o.job {
+	if o.untimed || o.job {
+		r.Body = &moving{r.Body, r.w.control}
+	} else {
+		_ = r.w.control.SetReadDeadline(time.Now().Add(s.opt.Timeout))
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.opt.Timeout)
 		defer cancel()
@@ -383,7 +389,12 @@ func (e *statusError) Error() string { return "fddhdb: " + e.detail }
 // An answer writes the answer to a request.
 type answer struct {
 	http.ResponseWriter
-	status int // 0: nothing has been written
+	status  int                      // 0: nothing has been written
+	control *http.ResponseController
+}
+
+func newAnswer(w http.ResponseWriter) *answer {
+	return &answer{ResponseWriter: w, control: http.NewResponseController(w)}
 }
 
 // Unwrap is for http.ResponseController.
@@ -398,6 +409,7 @@ func (w *answer) WriteHeader(status int) {
 
 func (w *answer) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
+	_ = w.control.SetWriteDeadline(time.Now().Add(stallTime)) // each write has to make progress
 	return w.ResponseWriter.Write(b)
 }
 

@@ -36,6 +36,9 @@ type Options struct {
 	// Timeout bounds the time of a request that is not an import, an export or a job; 0 means a minute.
 	Timeout time.Duration
 
+	// Rate bounds the requests a second of each sender, by the name of its Access; 0 means no bound.
+	Rate float64
+
 	// Logger gets faults of the server: panics, and answers with the status 500. nil: nothing.
 	Logger *slog.Logger
 
@@ -50,6 +53,8 @@ type Server struct {
 	places    chan struct{}
 	waiting   atomic.Int32
 	jobs      jobs
+	metrics   *metrics
+	pacers    sync.Map // *rate.Limiter by the name of an Access
 
 	closing chan struct{} // closed when the server takes no new work
 	once    sync.Once
@@ -85,6 +90,7 @@ func New(databases map[string]api.Database, opt Options) (*Server, error) {
 	s := &Server{databases: maps.Clone(databases), opt: opt, places: make(chan struct{}, opt.Requests),
 		closing: make(chan struct{})}
 	s.jobs.byID = map[string]*job{}
+	s.metrics = s.newMetrics()
 	s.routes = s.register()
 	return s, nil
 }

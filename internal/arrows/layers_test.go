@@ -14,11 +14,13 @@ const (
 
 	xxhash = "github.com/cespare/xxhash/v2"
 
-	compress = "github.com/klauspost/compress"
-	brotli   = "github.com/andybalholm/brotli"
-	lz4      = "github.com/pierrec/lz4/v4"
+	compress   = "github.com/klauspost/compress"
+	prometheus = "github.com/prometheus/client_golang"
+	brotli     = "github.com/andybalholm/brotli"
+	lz4        = "github.com/pierrec/lz4/v4"
 
 	huma   = "github.com/danielgtaylor/huma/v2"
+	xtime  = "golang.org/x/time"
 	cobra  = "github.com/spf13/cobra"
 	pflag  = "github.com/spf13/pflag"
 	liner  = "github.com/peterh/liner"
@@ -58,7 +60,8 @@ var house = plan{
 
 		// Other processes reach the database through these.
 		{"db/attach": nil},
-		{"db/serve": {huma, compress}, "db/client": nil},
+		{"db/serve": {huma, compress, prometheus, xtime}, "db/client": nil},
+		{"contrib/promfddhdb": {prometheus}},
 		{"internal/rest": nil},
 		{"db/api": nil},
 

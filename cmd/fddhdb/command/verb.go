@@ -237,13 +237,13 @@ func checkArgs(use string) cobra.PositionalArgs {
 		n := 0
 		for ; n < len(places) && !strings.ContainsAny(places[n][:1], "-(["); n++ {
 			what := map[string]string{"URL": "the URL of the backups", "KEY": "the key of an item",
-				"KEY...": "the key of an item"}[places[n]]
+				"KEY...": "the key of an item", "FILE": "the file of the tokens"}[places[n]]
 			if len(args) <= n || args[n] == "" && what != "the key of an item" {
 				return exit.Usagef("%s needs %s: fddhdb %s", cmd.Name(),
 					cmp.Or(what, "the folder of a database"), cmd.Use)
 			}
 		}
-		if len(args) > n && !strings.Contains(use, "KEY...") {
+		if len(args) > n && !strings.Contains(use, "KEY...") && !strings.Contains(use, "DIR...") {
 			return exit.Usagef("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[n], cmd.Use)
 		}
 		for _, key := range args[min(1, len(args)):] {

@@ -49,6 +49,8 @@ type Signals struct {
 	dialogue *dialogue          // nil outside of a dialogue
 	prompt   chan struct{}      // gets the interrupts at the prompt
 	line     context.CancelFunc // ends the running line; nil at the prompt
+	reload   func()             // what SIGHUP does in a server; nil elsewhere
+	grace    time.Duration
 }
 
 // CatchSignals returns a context that signals end, until Stop: an interrupt, SIGTERM, and SIGHUP, which
@@ -58,6 +60,7 @@ func CatchSignals(stderr io.Writer) (context.Context, *Signals) {
 	s := &Signals{
 		in: make(chan os.Signal, 4), done: make(chan struct{}), end: end, stderr: stderr,
 		after: time.After, now: time.Now, exit: os.Exit, prompt: make(chan struct{}, 1),
+		grace: grace,
 	}
 	signal.Notify(s.in, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -65,6 +68,12 @@ func CatchSignals(stderr io.Writer) (context.Context, *Signals) {
 	}
 	go s.watch()
 	return ctx, s
+}
+
+// Serving is for a server: SIGHUP calls reload, on a goroutine of its own, and requests have so long to end
+// after another signal.
+func (s *Signals) Serving(grace time.Duration, reload func()) {
+	s.set(func() { s.grace, s.reload = grace, reload })
 }
 
 // Stop leaves signals to the system again.
@@ -96,6 +105,8 @@ func (s *Signals) take(sig os.Signal) {
 	defer s.mu.Unlock()
 	interrupt := s.dialogue != nil && sig == os.Interrupt
 	switch {
+	case sig == syscall.SIGHUP && s.reload != nil:
+		go s.reload()
 	case interrupt && s.asked == nil && s.line == nil:
 		select {
 		case s.prompt <- struct{}{}:
@@ -105,7 +116,7 @@ func (s *Signals) take(sig os.Signal) {
 	case s.asked != nil:
 		s.die("", 128+signalNumber(sig))
 	default:
-		s.asked, s.askedAt, s.deadline = sig, s.now(), s.after(grace)
+		s.asked, s.askedAt, s.deadline = sig, s.now(), s.after(s.grace)
 		if interrupt {
 			s.line()
 		} else {
@@ -122,7 +133,7 @@ func (s *Signals) late(deadline <-chan time.Time) {
 		return // it has stopped just now
 	}
 	s.die(fmt.Sprintf("this has not stopped within %v of the signal (%v), and is ended as in a crash: what a database has acknowledged is kept, "+
-		"and its next opening recovers it; of files that were being written, some that end in .tmp may be left", grace, s.asked), exit.Failed)
+		"and its next opening recovers it; of files that were being written, some that end in .tmp may be left", s.grace, s.asked), exit.Failed)
 }
 
 // die ends the process at once.

@@ -1,0 +1,316 @@
+package command
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/serve"
+)
+
+// A serving is a run of serve.
+type serving struct {
+	*verb
+	address           string
+	tokens, cert, key string
+	plain, readOnly   bool
+	maxK              int
+	rate              float64
+	timeout           time.Duration
+	bodyMiB           int
+}
+
+func serveCommand(e *env) *cobra.Command {
+	v := e.verb(groupLook, "serve DIR...", "Serve databases by HTTP", `
+		Serve opens databases and serves them by HTTP, until Ctrl-C or SIGTERM. DIR is a
+		database, or a folder of databases. The name of a database in URLs is that of its
+		folder, without .db: photos.db is /v1/photos.
+
+		Every verb takes such a URL in place of DIR: fddhdb count http://127.0.0.1:7070/photos.
+		Verbs on this machine may go on giving the folder: they find the server by its socket.
+		/openapi.json describes the requests, docs/SERVE.md explains them. /metrics is for
+		Prometheus; /healthz and /readyz say that the server runs.
+
+		On a loopback address everybody on this machine may do everything. On another address
+		requests need a token of the file --tokens (see fddhdb token), and the server a
+		certificate, or --plain if a proxy in front of it has one. SIGHUP reads tokens and
+		certificate again.
+
+		SIGTERM ends it: no new requests, and those under way have nine seconds. What was
+		acknowledged stays.`, `
+		fddhdb serve photos.db
+		fddhdb serve /var/lib/fddhdb --address :7070 --tokens tokens --plain
+		fddhdb search http://127.0.0.1:7070/photos --key cat.jpg`)
+	o, f := serving{verb: v}, v.f
+	f.StringVar(&o.address, "address", "127.0.0.1:7070", "serve on `HOST:PORT`; port 0 is a free one")
+	f.StringVar(&o.tokens, "tokens", "", "ask for the tokens of `FILE`")
+	f.StringVar(&o.cert, "tls-cert", "", "the certificate of the server, a `FILE`.pem")
+	f.StringVar(&o.key, "tls-key", "", "the key of the certificate, a `FILE`.pem")
+	f.BoolVar(&o.plain, "plain", false, "serve another address without TLS: a proxy in front has it")
+	f.BoolVar(&o.readOnly, "readonly", false, "serve what is there, and change nothing")
+	v.count(&o.maxK, "max-k", 10_000, 1, "the largest number `N` of hits of an answer")
+	f.Float64Var(&o.rate, "rate", 0, "the most requests a second of each token, `N` (default: no bound)")
+	f.DurationVar(&o.timeout, "timeout", time.Minute,
+		"the longest `TIME` of a request that is no import, export or job")
+	v.count(&o.bodyMiB, "max-body", 64, 1, "the largest body of a request, in `MIB`; imports are not bounded")
+	return v.does(o.run)
+}
+
+func (o *serving) check() error {
+	_, port, err := net.SplitHostPort(o.address)
+	local := serve.IsLoopback(o.address)
+	switch {
+	case err != nil || port == "":
+		return exit.Usagef("--address %q: HOST:PORT is expected, such as 127.0.0.1:7070 or :7070", o.address)
+	case (o.cert == "") != (o.key == ""):
+		return exit.Usagef("--tls-cert and --tls-key go together: one of them is missing")
+	case !local && o.tokens == "":
+		return exit.Usagef("--address %s can be reached from other machines: --tokens FILE says who may do what (fddhdb token makes it)", o.address)
+	case !local && o.cert == "" && !o.plain:
+		return exit.Usagef("--address %s can be reached from other machines: --tls-cert and --tls-key protect tokens and data on the way, or --plain says that a proxy in front of it does", o.address)
+	case o.rate < 0:
+		return exit.Usagef("--rate %v: 0 or more is possible", o.rate)
+	case o.timeout <= 0:
+		return exit.Usagef("--timeout %v: a time above 0 is expected", o.timeout)
+	case o.session != nil:
+		return exit.Usagef("serve runs outside of the shell: fddhdb serve %s", o.dir)
+	}
+	return nil
+}
+
+func (o *serving) run() (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	opt := serve.Options{MaxK: o.maxK, MaxBody: int64(o.bodyMiB) << 20, Rate: o.rate, Timeout: o.timeout,
+		Version: version(debug.ReadBuildInfo()).Version,
+		Logger:  slog.New(slog.NewTextHandler(o.Stderr, nil))}
+	var tokens serve.Tokens
+	var certificate serve.Certificate
+	load := func() error {
+		var err error
+		if o.tokens != "" {
+			err = tokens.Load(o.tokens)
+		}
+		if o.cert != "" {
+			err = errors.Join(err, certificate.Load(o.cert, o.key))
+		}
+		return err
+	}
+	if err := load(); err != nil {
+		return exit.Failedf("%w", err)
+	}
+	if o.tokens != "" {
+		opt.Access = tokens.Access
+	}
+	dirs, err := databasesIn(o.args)
+	if err != nil {
+		return err
+	}
+	databases, closeAll, err := o.openAll(dirs)
+	defer func() { err = errors.Join(err, closeAll()) }()
+	if err != nil {
+		return err
+	}
+	s, err := serve.New(databases, opt)
+	if err != nil {
+		return err
+	}
+	var h http.Handler = s
+	if o.tokens == "" {
+		h = serve.Local(s)
+	}
+	l, err := net.Listen("tcp", o.address)
+	if err != nil {
+		return exit.Failedf("--address %s: %w: give another port, or 0 for a free one", o.address, err)
+	}
+	scheme, config := "http", (*tls.Config)(nil)
+	if o.cert != "" {
+		scheme, config = "https", certificate.Config()
+	}
+	url := scheme + "://" + l.Addr().String()
+	names := s.Names()
+	err = o.tell(map[string]any{"url": url, "databases": names}, "%s serves %s", url, strings.Join(names,
+		", "))
+	if err = errors.Join(err, o.Stdout.Flush()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	if o.signals != nil {
+		o.signals.Serving(12*time.Second, func() {
+			if err := load(); err != nil {
+				o.Warnf("SIGHUP: the tokens and the certificate are those of before: %v", err)
+			}
+		})
+	}
+	return serve.Serve(o.ctx, s, h, l, config)
+}
+
+// openAll opens databases, by the names that they get in URLs.
+func (o *serving) openAll(dirs []string) (map[string]api.Database, func() error, error) {
+	all := map[string]api.Database{}
+	var places []place
+	closeAll := func() (err error) {
+		for _, p := range slices.Backward(places) {
+			err = errors.Join(err, p.close())
+		}
+		return err
+	}
+	for _, dir := range dirs {
+		p, err := o.openPlace(o.ctx, dir, &db.Options{MustExist: true, ReadOnly: o.readOnly})
+		if err != nil {
+			return nil, closeAll, openError(dir, err)
+		}
+		places = append(places, p)
+		o.warnOfLosses(dir, p)
+		name, err := nameOf(dir)
+		if err == nil && all[name] != nil {
+			err = exit.Usagef("two databases have the name %s: serve one of them under another folder", name)
+		}
+		if err != nil {
+			return nil, closeAll, err
+		}
+		all[name] = p.d
+	}
+	return all, closeAll, nil
+}
+
+// nameOf returns the name of a database in URLs.
+func nameOf(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	base := filepath.Base(abs)
+	name := cmp.Or(strings.TrimSuffix(strings.TrimSuffix(base, ".fddhdb"), ".db"), base)
+	if strings.ContainsAny(name, `/\:`) || name == "." {
+		return "",
+			exit.Usagef("%s: the name of a database stands in URLs: its folder has no colon and no slash",
+			dir)
+	}
+	return name, nil
+}
+
+// databasesIn returns the databases that arguments name: they themselves, or those in a folder.
+func databasesIn(args []string) (dirs []string, err error) {
+	for _, dir := range args {
+		if isURL(dir) {
+			return nil, exit.Usagef("%s is served already", dir)
+		}
+		if err := noFile(dir); err != nil {
+			return nil, err
+		}
+		if isDatabase(dir) || hasStore(dir) {
+			dirs = append(dirs, dir)
+			continue
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, exit.Usagef("%s: %w", dir, err)
+		}
+		n := len(dirs)
+		for _, e := range entries {
+			if path := filepath.Join(dir, e.Name()); isDatabase(path) {
+				dirs = append(dirs, path)
+			}
+		}
+		if len(dirs) == n {
+			return nil, exit.Usagef("%s is no database, and has none in it: fddhdb init creates one", dir)
+		}
+	}
+	return dirs, nil
+}
+
+func tokenCommand(e *env) *cobra.Command {
+	v := e.verb(groupLook, "token FILE (--name NAME | --remove NAME | --list)", "Make tokens for serve", `
+		Token makes a token for programs and people that use fddhdb serve, prints it once, and
+		adds its hash to FILE, which it creates if it is missing. Nobody can get the token out
+		of the file. A running server knows it after SIGHUP.
+
+
+
+		--scope read looks, write also changes items and lets collections learn, admin also
+		creates and drops collections, makes backups and compacts. --only keeps the token to
+		some collections; it then sees nothing of others.`, `
+		fddhdb token tokens --name shop --scope write --only products
+		fddhdb token tokens --list
+		fddhdb token tokens --remove shop`)
+	var name, scope, remove string
+	var only []string
+	var show bool
+	v.f.StringVar(&name, "name", "", "make a token of this `NAME`")
+	v.f.StringVar(&scope, "scope", "read", "what the token allows, `SCOPE`: read, write or admin")
+	v.f.StringSliceVar(&only, "only", nil, "the only collections that it sees, a `LIST`")
+	v.f.StringVar(&remove, "remove", "", "remove the token of this `NAME`")
+	v.f.BoolVar(&show, "list", false, "list the tokens, without their texts")
+	return v.does(func() error {
+		list, err := serve.ReadTokens(v.dir)
+		if err != nil && !(errors.Is(err, os.ErrNotExist) && name != "") {
+			return exit.Failedf("%w", err)
+		}
+		at := func(name string) int {
+			return slices.IndexFunc(list, func(t serve.Token) bool { return t.Name == name })
+		}
+		switch {
+		case (name != "") == (remove != "") && !show, show && name+remove != "":
+			return exit.Usagef("token needs one of --name NAME, --remove NAME and --list")
+		case show:
+			return v.listTokens(list)
+		case remove != "":
+			i := at(remove)
+			if i < 0 {
+				return exit.Usagef("--remove %s: there is no such token in %s", remove, v.dir)
+			}
+			if err := serve.WriteTokens(v.dir, slices.Delete(list, i, i+1)); err != nil {
+				return exit.Failedf("%w", err)
+			}
+			return v.tell(map[string]string{"removed": remove}, "removed token %s; SIGHUP tells the server",
+				remove)
+		case at(name) >= 0:
+			return exit.Usagef("--name %s: %s has a token of this name: --remove it first", name, v.dir)
+		}
+		access, err := serve.ParseAccess(name, scope, cmp.Or(strings.Join(only, ","), "*"))
+		if err != nil {
+			return exit.Usagef("%s", exit.Reason(err.Error()))
+		}
+		text, token := serve.NewToken(access)
+		if err := serve.WriteTokens(v.dir, append(list, token)); err != nil {
+			return exit.Failedf("%w", err)
+		}
+		return v.tell(map[string]any{"name": name, "scope": scope, "collections": access.Collections,
+			"token": text}, "%s", text)
+	})
+}
+
+// listTokens prints tokens without their hashes.
+func (v *verb) listTokens(tokens []serve.Token) error {
+	type form struct {
+		Name        string   `json:"name"`
+		Scope       string   `json:"scope"`
+		Collections []string `json:"collections"`
+	}
+	var forms []form
+	var rows [][]any
+	for _, t := range tokens {
+		forms = append(forms, form{t.Name, t.Scope.String(), append([]string{}, t.Collections...)})
+		rows = append(rows, []any{term.TextCell(t.Name), t.Scope.String(),
+			term.TextCell(cmp.Or(strings.Join(t.Collections, ", "), "all"))})
+	}
+	return list(v, forms, func() {
+		v.PrintTable([]term.Column{term.Left("name"), term.Left("scope"), term.Left("collections")}, rows)
+	})
+}
