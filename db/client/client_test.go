@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -367,3 +368,6 @@ func exercise(t *testing.T, d api.Database) (log []string) {
 }
 
 var _ = []any{math.Pi, reflect.TypeFor[int](), slices.Max[[]int]}
+
+// tempDir returns a folder for the benchmarks, which share a database.
+func tempDir() (string, error) { return os.MkdirTemp("", "fddhdb-bench-") }

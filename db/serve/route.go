@@ -389,7 +389,7 @@ func (e *statusError) Error() string { return "fddhdb: " + e.detail }
 // An answer writes the answer to a request.
 type answer struct {
 	http.ResponseWriter
-	status  int                      // 0: nothing has been written
+	status  int // 0: nothing has been written
 	control *http.ResponseController
 }
 

@@ -200,7 +200,7 @@ func nameOf(dir string) (string, error) {
 	if strings.ContainsAny(name, `/\:`) || name == "." {
 		return "",
 			exit.Usagef("%s: the name of a database stands in URLs: its folder has no colon and no slash",
-			dir)
+				dir)
 	}
 	return name, nil
 }
