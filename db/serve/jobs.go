@@ -226,7 +226,7 @@ func registerJobs(t *router) {
 			}
 			slices.SortFunc(out.Jobs, func(a, b rest.Job) int { return a.Began.Compare(b.Began) })
 			return out, nil
-		})
+		}).forEach = true
 	handle(t, "GET", "/v1/{database}/jobs/{job}", Read, "Show a job, with its result when it has ended",
 		func(_ context.Context, r *request, _ *none) (*rest.Job, error) {
 			j, err := r.job()
@@ -235,7 +235,7 @@ func registerJobs(t *router) {
 			}
 			form, _, _ := j.look(0)
 			return &form, nil
-		})
+		}).forEach = true
 	handle(t, "DELETE", "/v1/{database}/jobs/{job}", Write, "Cancel a job",
 		func(_ context.Context, r *request, _ *none) (*rest.Job, error) {
 			j, err := r.job()
@@ -248,11 +248,12 @@ func registerJobs(t *router) {
 			j.cancel(context.Canceled)
 			form, _, _ := j.look(0)
 			return &form, nil
-		})
+		}).forEach = true
 	events := handle(t, "GET", "/v1/{database}/jobs/{job}/events", Read,
 		"Follow a job: events progress, finding and end, each with JSON",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil })
-	events.produces, events.untimed, events.status = "text/event-stream", true, http.StatusOK
+	events.forEach, events.produces, events.untimed, events.status = true, "text/event-stream", true,
+		http.StatusOK
 	events.run = func(_ context.Context, r *request) error {
 		j, err := r.job()
 		if err != nil {
