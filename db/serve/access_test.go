@@ -346,12 +346,13 @@ func TestServeTLS(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Serve(ctx, s, s, l, c.Config()) }()
+	url := "https://" + l.Addr().String() + "/v1/photos/collections"
 	get := func(pool *x509.CertPool) *http.Response {
 		t.Helper()
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
 		defer transport.CloseIdleConnections()
 		r,
-			err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String() + "/v1/photos/collections")
+			err := (&http.Client{Transport: transport}).Get(url)
 		if err != nil {
 			t.Fatal(err)
 		}

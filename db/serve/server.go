@@ -17,6 +17,12 @@ import (
 	"github.com/fddhdb/fddhdb/internal/rest"
 )
 
+// Errors for Options.Access, besides those of package db.
+var (
+	ErrUnauthorized = rest.ErrUnauthorized // nobody is known to send the request: the status is 401
+	ErrForbidden    = rest.ErrForbidden    // the sender may not do this: 403
+)
+
 // Options are the settings of a server. The zero value is for requests that may do everything.
 type Options struct {
 	// Access says who sends a request; nil lets everybody do everything. An error refuses the request.

@@ -1,82 +1,72 @@
+// Service mounts the HTTP interface of a database in a program of its own, with its own authentication:
+//
+//	go run ./examples/service
+//
+//	curl -u ann:secret localhost:8080/v1/photos/collections
+//	curl -u ann:secret -X PUT -d '{"bits": 64}' localhost:8080/v1/photos/collections/main
+//
+// The program owns the database, and serves it to the verbs of fddhdb, too: while it runs,
+// fddhdb count service.fddhdb works through it. TestService asks it for what it may and may not give.
 package main
 
 import (
 	"context"
-	"errors"
+	"crypto/subtle"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/attach"
+	"github.com/fddhdb/fddhdb/db/serve"
 )
 
-var schema = db.Schema{
-	Modalities: []db.Modality{{Name: "image", Dim: 4}, {Name: "text", Dim: 3}},
-	Fields:     []db.Field{{Name: "title", Type: db.String, Indexed: true}},
-}
-
-// grace is the time that running requests have when the service ends.
-var grace = 10 * time.Second
-
 func main() {
-	address := flag.String("addr", "localhost:8080", "address to listen at; port 0 is any that is free")
-	dir := flag.String("dir", "service.fddhdb", "folder of the database, made where there is none")
+	dir := flag.String("dir", "service.fddhdb", "the folder of the database")
+	address := flag.String("addr", "localhost:8080", "where to serve")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *dir, *address, os.Stdout); err != nil {
+	l, err := net.Listen("tcp", *address)
+	if err == nil {
+		fmt.Println("serving on", l.Addr())
+		err = run(ctx, *dir, l)
+	}
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// run serves until ctx ends. Then it takes no more requests, waits for the running
-// ones, and closes the database. It returns an error of Close, because Close makes
-// everything durable.
-func run(ctx context.Context, dir, address string, out io.Writer) (err error) {
-	d, err := db.Open(dir, nil)
+// run serves the database in dir until the context ends.
+func run(ctx context.Context, dir string, l net.Listener) error {
+	d, err := attach.Open(ctx, dir, attach.Options{})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	c, err := d.EnsureCollection(ctx, "main", schema)
+	defer d.Close()
+	s, err := serve.New(map[string]api.Database{"photos": d}, serve.Options{Access: who})
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", s)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "a page of your own") })
+	return serve.Serve(ctx, s, mux, l, nil)
+}
+
+// who says who sends a request, and what they may do. Yours asks your users' database, or a session.
+func who(r *http.Request) (*serve.Access, error) {
+	name, password, _ := r.BasicAuth()
+	if subtle.ConstantTimeCompare([]byte(password), []byte("secret")) == 0 {
+		return nil, serve.ErrUnauthorized
 	}
-	requests, giveUp := context.WithCancel(context.Background())
-	defer giveUp()
-	server := &http.Server{
-		Handler: newService(c), BaseContext: func(net.Listener) context.Context { return requests },
-		ReadHeaderTimeout: quick, ReadTimeout: 2 * quick, WriteTimeout: 4 * quick, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10,
+	if name == "ann" {
+		return &serve.Access{Name: name, Scope: serve.Admin}, nil
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	fmt.Fprintf(out, "serving at http://%s\n", listener.Addr())
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	for range 2 {
-		ending, stop := context.WithTimeout(context.Background(), grace)
-		err = server.Shutdown(ending)
-		stop()
-		if err == nil {
-			fmt.Fprintln(out, "all requests have ended")
-			return nil
-		}
-		giveUp() // a cancelled training leaves the database as it was
-	}
-	return errors.Join(errors.New("requests were cut off"), server.Close())
+	return &serve.Access{Name: name, Scope: serve.Read, Collections: []string{"main"}}, nil
 }
