@@ -55,7 +55,9 @@ func run(ctx context.Context, dir string, l net.Listener) error {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "a page of your own") })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "a page of your own")
+	})
 	return serve.Serve(ctx, s, mux, l, nil)
 }
 
