@@ -10,10 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/jsonform"
 )
 
-// The types that the database returns have a JSON form, for programs. An Item has the form that the command
-// prints and reads. Hits and answers have the names of the command and some more: row, space and revision; a
-// total only if it is not 0. The command has forms of its own, because scripts rely on fewer names
-// (cmd/fddhdb/forms; for eval, which has one object for both orders, cmd/fddhdb/command).
+// The types that the database returns have a JSON form, for programs. The command prints the same forms; it
+// adds the query to an answer (cmd/fddhdb/forms), and has one object for both orders of an evaluation
+// (cmd/fddhdb/command).
 
 // hitForm is the JSON of a Hit.
 type hitForm struct {
@@ -71,8 +70,8 @@ type resultForm struct {
 }
 
 // MarshalJSON implements json.Marshaler: {"hits", "next", "total", "space", "revision", "rerank", "facets",
-// "approximate"}. Hits are never null. Left out are next at the end, a total of 0, a rerank of RerankAuto,
-// empty facets, and approximate if false.
+// "approximate"}. Hits are never null, and next is null at the end. Left out are a total of 0, a rerank of
+// RerankAuto, empty facets, and approximate if false.
 func (r Result) MarshalJSON() ([]byte, error) {
 	f := resultForm{Hits: r.Hits, Total: r.Total, Space: r.Space, Revision: r.Revision, Facets: r.Facets,
 		Approximate: r.Approximate}

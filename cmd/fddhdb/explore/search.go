@@ -43,10 +43,8 @@ type searchForm struct {
 	Items []*itemForm `json:"items,omitempty"`      // of the hits, in order
 	Code  string      `json:"query_code,omitempty"` // code of the query, in hexadecimal
 	// of the code; 0 where vectors were compared, also beside codes
-	Bits     int      `json:"bits"`
-	Space    db.Space `json:"space"`
-	Revision uint32   `json:"revision"`
-	TookUS   float64  `json:"took_us"` // duration of the search alone
+	Bits   int     `json:"bits"`
+	TookUS float64 `json:"took_us"` // duration of the search alone
 }
 
 func (s *Server) search(ctx context.Context, v url.Values) (*reply, error) {
@@ -79,7 +77,7 @@ func (s *Server) answerSearch(ctx context.Context, c *db.Collection, dq db.Query
 	took := time.Since(start)
 	form := &searchForm{
 		Search: forms.NewSearch(q.name(), r, q.radius >= 0, explain),
-		Space:  r.Space, Revision: r.Revision, TookUS: float64(took.Nanoseconds()) / 1000,
+		TookUS: float64(took.Nanoseconds()) / 1000,
 	}
 	if r.Space != 0 { // else it is by vectors alone, and the page is to show no codes
 		code, _, err := c.EncodeQuery(ctx, dq)
