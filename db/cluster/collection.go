@@ -107,9 +107,15 @@ func (c *Collection) Delete(ctx context.Context, key string) error {
 
 // Get returns the item with a key, or db.ErrNotFound.
 func (c *Collection) Get(ctx context.Context, key string) (*db.Item, error) {
+	return c.get(ctx, key, nil)
+}
+
+// get returns the item with a key, with its code in the space of a query; nil is the active one.
+func (c *Collection) get(ctx context.Context, key string, in *wire.Query) (*db.Item, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	a, err := c.client.ask(ctx, c.client.of(key), wire.Request{Verb: wire.Get, Collection: c.name, Key: key})
+	a, err := c.client.ask(ctx, c.client.of(key), wire.Request{Verb: wire.Get, Collection: c.name, Key: key,
+		Query: in})
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,8 @@ type Query struct {
 	// AllowPartial accepts an answer without shards that do not answer; Result.Missing names them. Otherwise
 	// a missing shard is a *ShardError.
 	AllowPartial bool
+
+	revision uint32 // of Space, that encodes the query; 0 is the one in use
 }
 
 // A Result is the answer to a Query. Total and facets count only the shards that answered.
@@ -183,7 +185,7 @@ func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (*Resu
 		return nil, err
 	}
 	want := merge.Want{K: cmp.Or(q.K, 10), Self: q.Key, Within: r.Verb == wire.Within}
-	in := asked{Query: q.Query, space: q.Space}
+	in := asked{Query: q.Query, space: q.Space, revision: q.revision}
 	in.K, in.Include, in.After = want.K, in.Include|db.IncludeCursor, ""
 	if len(q.Facets) > 0 && !want.Within {
 		in.Include |= db.IncludeLabels | db.IncludeFields // merge counts these

@@ -222,6 +222,9 @@ type VectorIndex struct {
 	// then, and making the index again replaces it.
 	Damage string `json:"damage,omitempty"`
 
+	// Waiting says, of an index of a cluster, which shards cannot make it yet, and why.
+	Waiting []string `json:"waiting,omitempty"`
+
 	// Measured is the recall that was measured when the index was made, with items as queries.
 	Measured []RecallPoint `json:"measured,omitempty"`
 	// that it was measured with, most of them for k = 1 and by dot alone
