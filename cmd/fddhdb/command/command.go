@@ -106,11 +106,8 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	root.SetFlagErrorFunc(usage.FlagError)
 	help := usage.SetHelp(root, "Flags:", "--mode table, csv, json or jsonl", unknownVerbFor)
 	help.ValidArgsFunction = completeVerb
+	root.AddGroup(dataGroups...)
 	root.AddGroup(
-		&cobra.Group{ID: groupItems, Title: "Items in and out:"},
-		&cobra.Group{ID: groupLearn, Title: "Learn and find:"},
-		&cobra.Group{ID: groupSpaces, Title: "Models and their spaces of codes:"},
-		&cobra.Group{ID: groupLook, Title: "Look at a database, and after it:"},
 		&cobra.Group{ID: groupBackup, Title: "Backups:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
@@ -189,6 +186,7 @@ type env struct {
 	stdin   io.Reader
 	signals *shell.Signals // end the process; nil if nobody catches signals
 	session *session       // session of the shell; nil outside of one
+	at      *Elsewhere     // the database of another program; nil in fddhdb
 
 	noAttach  bool   // a database that another process has open is an error
 	tokenFile string // has the token for servers
@@ -205,6 +203,14 @@ const (
 	groupBackup = "backup"
 	groupOther  = "other"
 )
+
+// dataGroups are the groups of verbs about collections and items.
+var dataGroups = []*cobra.Group{
+	{ID: groupItems, Title: "Items in and out:"},
+	{ID: groupLearn, Title: "Learn and find:"},
+	{ID: groupSpaces, Title: "Models and their spaces of codes:"},
+	{ID: groupLook, Title: "Look at a database, and after it:"},
+}
 
 // versionJSON is the --json form of version.
 type versionJSON struct {

@@ -32,6 +32,12 @@ type place struct {
 // If another process owns the folder, the verb attaches to it, unless --no-attach is given.
 func (e *env) openPlace(ctx context.Context, dir string, options *db.Options) (place, error) {
 	switch {
+	case e.at.is(dir):
+		d, err := e.at.Open(ctx)
+		if err != nil {
+			return place{}, err
+		}
+		return place{d, nil, d.Close}, nil
 	case isURL(dir):
 		return e.openServer(dir)
 	case e.noAttach:
@@ -82,7 +88,7 @@ func (p place) owner(what string) (*db.DB, error) {
 
 // openAnd opens the database in dir, runs f and closes it.
 func (e *env) openAnd(ctx context.Context, dir string, options *db.Options, f func(p place) error) error {
-	if err := noFile(dir); err != nil {
+	if err := noFile(dir); err != nil && !e.at.is(dir) {
 		return err
 	}
 	p, err := e.open(ctx, dir, options)
@@ -157,7 +163,7 @@ func collection(ctx context.Context, d api.Database, name string) (api.Collectio
 // withNew runs f on the database in dir, and creates it if it is missing. If f fails, a
 // created database is removed again.
 func (e *env) withNew(ctx context.Context, dir string, f func(d api.Database) error) (err error) {
-	if err := noFile(dir); err != nil {
+	if err := noFile(dir); err != nil && !e.at.is(dir) {
 		return err
 	}
 	p, err := e.open(ctx, dir, &db.Options{MustExist: true})

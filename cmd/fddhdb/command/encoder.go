@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -260,6 +261,10 @@ func (o *searching) chooseEncoder() (chosen *db.Encoder, err error) {
 	flag, input := "--text", db.InputText
 	if len(o.images) > 0 {
 		flag, input = "--image", db.InputFile
+	}
+	if o.at != nil {
+		return nil, exit.Failedf("%s: %s runs no encoders: search by --vector or --vectors: %w", flag, o.at.Program,
+			errors.ErrUnsupported)
 	}
 	if o.from != "" {
 		if _, err := o.modality("--from", o.from); err != nil {

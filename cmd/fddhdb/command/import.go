@@ -31,7 +31,7 @@ type importing struct {
 	items, index, model        string
 	vectorColumns              flags.NamedList
 	merge, skip, dryRun, makes bool
-	fromRow                    int
+	fromRow, numberFrom        int
 	stdin                      *source.Stdin // what - stands for
 
 	*source.Files
@@ -58,7 +58,8 @@ func importCommand(e *env) *cobra.Command {
 		                       or .csv; .parquet:COLUMN; or text, a line an item, labels
 		                       separated by commas
 		  --label-names FILE   names of the columns or classes, one a line
-		  --keys FILE          keys, one a line; without it items are numbered
+		  --keys FILE          keys, one a line; without it items get the next free numbers,
+		                       or from N on with --number-from N
 		  --fields FILE        .csv with a header NAME:TYPE,..., or .jsonl; an empty cell
 		                       sets no field
 
@@ -123,6 +124,7 @@ func importCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
 	f.Var(flags.OnError{Skip: &o.skip}, "on-error", "what a bad row does: stop or skip")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, store nothing")
+	v.count(&o.numberFrom, "number-from", 0, 0, "keys are numbers: row 0 has `N` (default: the next free ones)")
 	v.count(&o.fromRow, "from-row", 0, 0, "begin at row `N`, from 0 (default: where this import was interrupted)")
 	f.BoolVar(&o.makes, "init", false, "create the database or the collection first")
 	f.StringVar(&o.model, "model", "", "a model of export --model, a `FILE`, and no items")
@@ -202,6 +204,8 @@ func (o *importing) check() error {
 		return exit.Usagef("--index is about --init: alter --index NAME makes an index of a field that is there")
 	case o.items != "" && (parts || n.Keys != "" || n.LabelNames != ""):
 		return exit.Usagef("--items has whole items: the other files do not go with it; --merge adds to items that are there")
+	case n.Keys != "" && o.given("number-from"):
+		return exit.Usagef("--keys and --number-from: one of them says the keys")
 	case o.fromStdin() > 1:
 		return exit.Usagef("- is to be read twice: standard input is one file")
 	case o.merge && o.makes:
@@ -337,6 +341,9 @@ func (o *importing) loadNew(d api.Database) error {
 		b := d.NewBatch()
 		if err = o.id.put(b, c, importMark{Files: o.id.files}); err == nil {
 			err = b.Commit(o.ctx)
+		}
+		if errors.Is(err, errors.ErrUnsupported) { // nothing keeps marks there
+			o.id, err = importID{}, nil
 		}
 	}
 	if err == nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -107,11 +108,11 @@ func (id importID) mark(ctx context.Context, d api.Database, c api.Collection) (
 	if errors.Is(err, db.ErrNotFound) {
 		return nil, nil
 	}
-	m := &importMark{}
-	if err == nil {
-		err = json.Unmarshal(b, m)
+	if err != nil {
+		return nil, err
 	}
-	return m, err
+	m := &importMark{}
+	return m, json.Unmarshal(b, m)
 }
 
 // put adds the mark to a batch.
@@ -148,6 +149,9 @@ type parts struct {
 func (o *importing) begin(d api.Database, c api.Collection) error {
 	o.parts = parts{to: d, into: c, b: d.NewBatch()}
 	mark, err := o.id.mark(o.ctx, d, c)
+	if errors.Is(err, errors.ErrUnsupported) { // nothing keeps marks there
+		o.id, err = importID{}, nil
+	}
 	if err != nil {
 		return err
 	}
@@ -185,6 +189,17 @@ func (o *importing) rowsIn(n int) string { return o.ofRows(n) + " rows are in" }
 
 // put adds the item of the next row. One that gives ErrInvalid is left out.
 func (o *importing) put(item *db.Item) error {
+	numbered := o.given("number-from")
+	switch {
+	case numbered && item.Key != "":
+		return &source.RowError{Err: exit.Failedf("%s: row %d has the key %q, and --number-from would give it another",
+			o.Names(), o.row, item.Key)}
+	case numbered:
+		item.Key = strconv.Itoa(o.numberFrom + o.row)
+	case item.Key == "" && o.into.ID() == 0: // of a cluster, which has no counter
+		return &source.RowError{Err: exit.Failedf("%s: row %d has no key: --keys and --key-column say where keys are, --number-from 0 numbers the rows",
+			o.Names(), o.row)}
+	}
 	add := func(b api.Batch) error {
 		if o.merge {
 			return b.Merge(o.into, item)

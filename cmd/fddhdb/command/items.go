@@ -210,6 +210,9 @@ func deleteCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if v.at != nil {
+				return v.tell(map[string]int{"deleted": n}, "deleted %s", term.Plural(n, "item", "items"))
+			}
 			if stats, err := v.d.Stats(v.ctx); err == nil &&
 				stats.Activity.FreeBytes < stats.Activity.ReserveBytes {
 				a := &stats.Activity

@@ -88,7 +88,7 @@ func modelsCommand(e *env) *cobra.Command {
 // revisions.
 func (e *env) printSpaces(collection string, spaces []report.SpaceInfo, items int) {
 	if len(spaces) == 0 {
-		e.Printf("collection %s has no model yet: run fddhdb train\n", collection)
+		e.Printf("%s\n", e.at.Words(fmt.Sprintf("collection %s has no model yet: run fddhdb train", collection)))
 		return
 	}
 	var rows [][]any
@@ -101,11 +101,17 @@ func (e *env) printSpaces(collection string, spaces []report.SpaceInfo, items in
 		case s.Previous:
 			state += ", was active"
 		}
-		rows = append(rows, []any{
+		row := []any{
 			s.Space, state, s.Revision, term.OrNoCell(s.Parent), term.TimeCell(s.Created), s.Bits,
 			term.CountCell(s.Items), term.CountCell(s.Codes), term.CountCell(s.Taught),
 			term.CountCell(s.Pending), term.BytesCell(s.ModelBytes),
-		})
+		}
+		if s.Created.IsZero() { // a cluster does not know these
+			for _, i := range []int{4, 7, 8, 9, 10} {
+				row[i] = term.NoCell
+			}
+		}
+		rows = append(rows, row)
 	}
 	e.PrintTable([]term.Column{term.Right("space"), term.Left("state"), term.Right("revision"),
 		term.Right("parent"), term.Left("created"), term.Right("bits"),
@@ -118,8 +124,8 @@ func (e *env) printSpaces(collection string, spaces []report.SpaceInfo, items in
 		}
 		e.Printf("\nspace %d", s.Space)
 		if s.Recode > 0 {
-			e.Printf(", %s still to get the code of new labels: fddhdb update",
-				term.Plural(s.Recode, "item", "items"))
+			e.Printf(", %s still to get the code of new labels: %s",
+				term.Plural(s.Recode, "item", "items"), e.at.Words("fddhdb update"))
 		}
 		e.Printf("\n")
 		e.printRevisions(s)
@@ -172,7 +178,8 @@ func revisionTeacher(s *report.SpaceInfo, r *report.RevisionInfo) string {
 func (v *verb) aloneOf(about ...string) error {
 	var others []string
 	v.f.Visit(func(f *pflag.Flag) {
-		if !slices.Contains(append(about, "model", "collection", "json", "mode"), f.Name) {
+		if v.cmd.InheritedFlags().Lookup(f.Name) == nil &&
+			!slices.Contains(append(about, "model", "collection", "json"), f.Name) {
 			others = append(others, "--"+f.Name)
 		}
 	})
@@ -276,8 +283,11 @@ func activateCommand(e *env) *cobra.Command {
 				return err
 			}
 			change := fmt.Sprintf("now; space %d stands by, and rollback goes back to it", before.Space)
-			if before.Space == v.space {
+			switch {
+			case before.Space == v.space:
 				change = "already"
+			case v.at != nil:
+				change = fmt.Sprintf("now; space %d stands by", before.Space)
 			}
 			return v.tell(activationForm{v.space, before.Space}, "space %d of collection %s is the active one %s",
 				v.space, v.c.Name(), change)
@@ -387,7 +397,11 @@ func (v *verb) spaceHint(space db.Space, active bool) string {
 	if v.collection != "main" {
 		of = " --collection " + v.collection
 	}
-	return fmt.Sprintf("it stands by: compare it by search and eval with --space %d,\nand make it the active one by fddhdb activate %s%s --space %[1]d", space, v.dir, of)
+	by := "search and eval"
+	if v.at != nil {
+		by = "search"
+	}
+	return v.at.Words(fmt.Sprintf("it stands by: compare it by %s with --space %d,\nand make it the active one by fddhdb activate %s%s --space %[2]d", by, space, v.dir, of))
 }
 
 func updateCommand(e *env) *cobra.Command {

@@ -235,8 +235,12 @@ func collectionsCommand(e *env) *cobra.Command {
 				if c.IndexOnly {
 					modalities = modalities.Remark(" (index-only)")
 				}
+				distinct := term.CountCell(c.DistinctCodes)
+				if c.DistinctCodes == 0 && c.CodedItems > 0 { // a cluster does not know
+					distinct = term.NoCell
+				}
 				rows = append(rows, []any{term.TextCell(c.Name), term.CountCell(c.Items),
-					term.CountCell(c.Labels), bits, term.CountCell(c.DistinctCodes), modalities})
+					term.CountCell(c.Labels), bits, distinct, modalities})
 			}
 			e.PrintTable([]term.Column{term.Left("collection"), term.Right("items"), term.Right("labels"),
 				term.Right("bits"), term.Right("distinct codes"), term.Left("modalities")}, rows)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,22 +54,25 @@ func statsCommand(e *env) *cobra.Command {
 				}
 			}
 			if v.c != nil {
-				return v.printCollection(c)
+				return v.printCollection(c, s.UUID != "")
 			}
 		}
 		if v.json {
 			return v.PrintJSON(form)
 		}
-		v.PrintPairs([]term.Pair{
-			term.NewPair("items", term.CountCell(s.Items)),
-			term.NewPair("on disk", term.BytesCell(s.DiskBytes)),
-			term.NewPair("in memory", term.BytesCell(s.MemoryBytes)),
-			term.NewPair("UUID", s.UUID),
-			term.NewPair("commits", term.CountCell(s.Sequence)),
-		})
+		pairs := []term.Pair{term.NewPair("items", term.CountCell(s.Items))}
+		if s.UUID != "" { // a cluster has none of these
+			pairs = append(pairs,
+				term.NewPair("on disk", term.BytesCell(s.DiskBytes)),
+				term.NewPair("in memory", term.BytesCell(s.MemoryBytes)),
+				term.NewPair("UUID", s.UUID),
+				term.NewPair("commits", term.CountCell(s.Sequence)),
+			)
+		}
+		v.PrintPairs(pairs)
 		for _, c := range form.Collections {
 			v.Printf("\n")
-			if err := v.printCollection(c); err != nil {
+			if err := v.printCollection(c, s.UUID != ""); err != nil {
 				return err
 			}
 		}
@@ -76,8 +80,9 @@ func statsCommand(e *env) *cobra.Command {
 	})
 }
 
-// printCollection prints the items of a collection, its codes, and advice. --json has the rest.
-func (v *verb) printCollection(c forms.Collection) error {
+// printCollection prints the items of a collection, its codes, and advice. --json has the rest. one says that
+// it is of one database, and not of a cluster, which knows less.
+func (v *verb) printCollection(c forms.Collection, one bool) error {
 	if v.json {
 		return v.PrintJSON(c)
 	}
@@ -90,7 +95,7 @@ func (v *verb) printCollection(c forms.Collection) error {
 	}
 	for _, m := range c.Modalities {
 		unknown := ""
-		if c.Trained && !m.Learned {
+		if one && c.Trained && !m.Learned {
 			unknown = ", unknown to the model"
 		}
 		add("modality", "%s, %s%s, in %s%s", m.Name, term.Plural(m.Dim, "dimension", "dimensions"),
@@ -100,17 +105,21 @@ func (v *verb) printCollection(c forms.Collection) error {
 		add("field", "%s, %s%s", f.Name, f.Type, map[bool]string{true: ", indexed"}[f.Indexed])
 	}
 	add("labels", "%s", term.Thousands(c.Labels))
-	if c.Trained {
+	switch {
+	case !c.Trained:
+		add("codes", "none: not trained")
+	case !one:
+		add("codes", "%d bits, of %s", c.Bits, term.Plural(c.CodedItems, "item", "items"))
+	default:
 		add("codes", "%d bits, %s distinct, of %s", c.Bits, term.Thousands(c.DistinctCodes),
 			term.Plural(c.CodedItems, "item", "items"))
-	} else {
-		add("codes", "none: not trained")
 	}
 	if c.Trained && len(c.Modalities) > 0 {
 		add("space", "%d, revision %d", c.Space, c.Revision)
-		if c.LabelFree {
+		switch {
+		case c.LabelFree:
 			add("learned", "without labels")
-		} else {
+		case one:
 			add("learned", "from %s, %s pending", term.Plural(c.Taught, "item", "items"),
 				term.Thousands(c.Pending))
 		}
@@ -120,14 +129,20 @@ func (v *verb) printCollection(c forms.Collection) error {
 			add("drift of "+m.Name, "%s", driftText(m.Name, x))
 		}
 	}
-	add("on disk", "about %s", term.Size(c.DiskBytes))
-	add("in memory", "%s", term.Size(c.MemoryBytes))
+	if one {
+		add("on disk", "about %s", term.Size(c.DiskBytes))
+		add("in memory", "%s", term.Size(c.MemoryBytes))
+	}
 	for _, x := range c.VectorIndexes {
 		switch {
 		case x.Damage != "" || x.Outgrown:
 			add("index of "+x.Modality, "damaged, or outgrown: searches compare all vectors; fddhdb index makes it again")
 		case !x.Complete:
-			add("index of "+x.Modality, "not complete")
+			add("index of "+x.Modality, "%s",
+				strings.Join(append([]string{"not complete"}, x.Waiting...), "; "))
+		case !one:
+			add("index of "+x.Modality, "%s, recall %v", term.Plural(x.Entries, "vector", "vectors"),
+				x.Recall)
 		default:
 			add("index of "+x.Modality, "%s in %s, recall %v; %s to take in", term.Plural(x.Entries, "vector", "vectors"),
 				term.Plural(x.Cells, "cell", "cells"), x.Recall, term.Plural(x.Unknown, "row", "rows"))

@@ -224,9 +224,15 @@ func indexCommand(e *env) *cobra.Command {
 
 // printIndex prints a new index: what searches find with it.
 func (v *verb) printIndex(x *report.VectorIndex) {
-	v.Printf("indexed %s of modality %s of collection %s in %s: %s, %s\n",
-		term.Plural(x.Entries, "vector", "vectors"), x.Modality, v.c.Name(), term.Seconds(x.Seconds["total"]),
-		term.Plural(x.Cells, "cell", "cells"), term.Size(int64(x.Bytes)))
+	size := ""
+	if x.Cells > 0 { // a cluster does not know it
+		size = ": " + term.Plural(x.Cells, "cell", "cells") + ", " + term.Size(int64(x.Bytes))
+	}
+	v.Printf("indexed %s of modality %s of collection %s in %s%s\n", term.Plural(x.Entries, "vector", "vectors"),
+		x.Modality, v.c.Name(), term.Seconds(x.Seconds["total"]), size)
+	for _, why := range x.Waiting {
+		v.Printf("not yet on %s\n", term.Plain(why))
+	}
 	// by number of neighbors, with the fewest cells; nil: none has the recall
 	best := map[int]*report.RecallPoint{}
 	for i := range x.Measured {

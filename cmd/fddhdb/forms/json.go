@@ -2,6 +2,7 @@ package forms
 
 import (
 	"context"
+	"errors"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
@@ -51,7 +52,6 @@ type Schema struct {
 	Bits       *int          `json:"bits"`               // null: training decides
 	Fields     []db.Field    `json:"fields"`             // never null
 	Encoders   []db.Encoder  `json:"encoders,omitempty"` // of .schema alone
-	Items      *int          `json:"items,omitempty"`    // of collections of a cluster alone
 }
 
 // NewSchema returns the form of a schema. It aliases s.
@@ -80,7 +80,7 @@ type Stats struct {
 // --json.
 type Collection struct {
 	*db.CollectionStats
-	DiskBytes int64 `json:"disk_bytes"` // an estimate, see db.Collection.DiskBytes
+	DiskBytes int64 `json:"disk_bytes"` // an estimate, see db.Collection.DiskBytes; 0 in a cluster
 }
 
 // NewStats returns the form of the statistics of a database. It aliases s.
@@ -103,5 +103,8 @@ func NewStats(ctx context.Context, d api.Database, s *db.Stats) (*Stats, error) 
 // NewCollection returns the form of the statistics of a collection. It aliases s.
 func NewCollection(ctx context.Context, c api.Collection, s *db.CollectionStats) (*Collection, error) {
 	bytes, err := c.DiskBytes(ctx)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
 	return &Collection{s, bytes}, err
 }

@@ -221,22 +221,6 @@ func PrintValues(p *term.Printer, head string, f *db.Facets) {
 		rows = append(rows, []any{ValueCell(n.Value), term.CountCell(n.Items)})
 	}
 	p.PrintTable([]term.Column{term.Left(head), term.Right("items")}, rows)
-	printMore(p, f)
-}
-
-// PrintLabels prints the table of the counts of labels, without the items that have none, as labels does.
-func PrintLabels(p *term.Printer, f *db.Facets) {
-	var rows [][]any
-	for _, n := range f.Counts {
-		label, _ := n.Value.(string)
-		rows = append(rows, []any{term.TextCell(label), term.CountCell(n.Items)})
-	}
-	p.PrintTable([]term.Column{term.Left("label"), term.Right("items")}, rows)
-	printMore(p, f)
-}
-
-// printMore prints how many counts a limit has left out.
-func printMore(p *term.Printer, f *db.Facets) {
 	if more := f.Distinct - len(f.Counts); more > 0 {
 		p.Printf("and %s more\n", term.Thousands(more))
 	}

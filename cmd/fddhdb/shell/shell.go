@@ -76,7 +76,7 @@ func New(h Host, out *term.Printer, stdin io.Reader, s *Signals, lines []string,
 	AddDefaultVerbs(root)
 	return &Shell{
 		host: h, out: out, stdin: stdin, signals: s, lines: lines, mode: mode, collection: "main",
-		commandLines: commandLines(VerbNames(root), h.Dir()),
+		commandLines: CommandLines(VerbNames(root), h.Dir()),
 	}
 }
 

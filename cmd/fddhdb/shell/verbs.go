@@ -101,9 +101,9 @@ func (s *Shell) adapt(c *cobra.Command) {
 	c.RunE = func(c *cobra.Command, args []string) error { return run(c, withDir(args)) }
 }
 
-// commandLines returns an expression that finds command lines in texts: those on the
+// CommandLines returns an expression that finds command lines in texts: those on the
 // database in dir, or on the database of an example.
-func commandLines(verbs []string, dir string) *regexp.Regexp {
+func CommandLines(verbs []string, dir string) *regexp.Regexp {
 	return regexp.MustCompile(`\bfddhdb (` + strings.Join(verbs, "|") + `)\b(?: DIR\b| ` +
 		regexp.QuoteMeta(dir) + `| [\w./-]+\.db\b)?`)
 }

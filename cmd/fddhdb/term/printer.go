@@ -24,6 +24,8 @@ import (
 // A Printer prints for verbs: results to stdout, in the mode that the user wants, and
 // remarks to stderr. It belongs to one goroutine.
 type Printer struct {
+	Program string // its name, which stands before warnings and errors
+
 	Stdout *bufio.Writer // flushed at the end, and before writing to stderr; Plain where people see it
 	Stderr io.Writer     // Plain
 	colour bool          // stdout is a terminal with colours
@@ -39,7 +41,8 @@ type Printer struct {
 // NewPrinter prints results to stdout and remarks to stderr.
 func NewPrinter(stdout, stderr io.Writer) *Printer {
 	p := &Printer{
-		Stdout: bufio.NewWriter(stdout), Stderr: &plainWriter{to: stderr}, beneath: stdout, remarks: stderr,
+		Program: "fddhdb",
+		Stdout:  bufio.NewWriter(stdout), Stderr: &plainWriter{to: stderr}, beneath: stdout, remarks: stderr,
 		colour: inColour(stdout), terminal: File(stdout),
 	}
 	if f := File(stderr); f != nil {
@@ -202,13 +205,13 @@ func (p *Printer) Notef(format string, args ...any) {
 // Warnf writes a warning to stderr.
 func (p *Printer) Warnf(format string, args ...any) {
 	p.bar.End()
-	fmt.Fprintf(p.Stderr, "fddhdb: "+format+"\n", args...)
+	fmt.Fprintf(p.Stderr, p.Program+": "+format+"\n", args...)
 }
 
 // Errorf writes the error of a verb to stderr.
 func (p *Printer) Errorf(format string, args ...any) {
 	p.bar.End()
-	prefix := "fddhdb:"
+	prefix := p.Program + ":"
 	if inColour(p.remarks) {
 		fmt.Fprint(p.remarks, "\x1b[31m"+prefix+"\x1b[0m")
 		prefix = ""

@@ -1,0 +1,73 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
+)
+
+// Another program has the verbs on its own database, without DIR, and its name in their texts.
+func TestVerbsOfAnotherProgram(t *testing.T) {
+	files := vfs.NewMem()
+	run := func(args ...string) (out, failed string, code int) {
+		t.Helper()
+		at := &Elsewhere{Program: "other", Place: "the other one",
+			Open: func(context.Context) (api.Database, error) {
+				d, err := db.Open("d", &db.Options{FS: files})
+				if err != nil {
+					return nil, err
+				}
+				return api.Folder(d, nil), nil
+			}}
+		var stdout, stderr bytes.Buffer
+		p := term.NewPrinter(&stdout, &stderr)
+		root := &cobra.Command{Use: "other", SilenceUsage: true, SilenceErrors: true}
+		verbs := at.AddVerbs(root, p, strings.NewReader(""))
+		if verbs["search"] == nil || verbs["scan"] != nil || verbs["backup"] != nil {
+			t.Fatal(verbs)
+		}
+		root.SetArgs(args)
+		root.SetOut(p.Stdout)
+		err := p.Scope(root.Execute)
+		if err != nil {
+			failed = at.Words(exit.Message(err))
+		}
+		return stdout.String(), failed, exit.Code(err)
+	}
+	for _, c := range []struct {
+		args, out, failed string
+		code              int
+	}{
+		{"count", "", `there is no collection "main", nor any other: init creates one`, 2},
+		{"init --codes 16 --field year:int", "created collection main in the other one: codes of 16 bits", "", 0},
+		{"put a --code 0102", "a\n", "", 0},
+		{"put", "", "put needs the key of an item: other put KEY", 2},
+		{"search --code 0102", "code 0102", "", 0},
+		{"activate", "", "other models lists them", 2},
+		{"init --collection learned --modality image:2", "created collection learned", "", 0},
+		{"models --collection learned", "no model yet: run other train\n", "", 0},
+		{"search --collection learned --code 0102", "", "run other train", 1},
+		{"search --collection learned --text x", "", "other runs no encoders", 1},
+		{"collections", "learned", "", 0},
+		{"count", "1\n", "", 0},
+	} {
+		out, failed, code := run(strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(failed, c.failed) ||
+			strings.Contains(out+failed, "fddhdb") {
+			t.Errorf("%s: %d, %q, %q", c.args, code, out, failed)
+		}
+	}
+	out, _, _ := run("import", "--help")
+	if !strings.Contains(out, "other import --vectors NAME=FILE...") || strings.Contains(out, "fddhdb import") {
+		t.Error(out)
+	}
+}
