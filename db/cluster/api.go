@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -26,8 +27,9 @@ import (
 // DatabaseOptions are the options of Client.Database. With the zero value a shard that does not answer is a
 // *ShardError.
 type DatabaseOptions struct {
-	// AllowPartial, unless nil, accepts answers of searches without shards that do not answer. It is called
-	// with these shards, before such an answer is returned, by any goroutine that searches.
+	// AllowPartial, unless nil, accepts answers of searches, and Stats of collections, without shards that do
+	// not answer. It is called with these shards before such an answer is returned, by any goroutine that
+	// searches.
 	AllowPartial func(missing []int)
 }
 
@@ -262,30 +264,37 @@ func (c *collection) Stats(ctx context.Context) (*db.CollectionStats, error) {
 	}
 	s := &db.CollectionStats{Name: c.name, IndexOnly: schema.IndexOnly, Fields: schema.Fields,
 		Trained: schema.Bits > 0, Bits: schema.Bits}
+	asked := []wire.Request{{Verb: wire.Describe}, {Verb: wire.Labels}, {Verb: wire.Count}}
 	for _, m := range schema.Modalities {
 		s.Modalities = append(s.Modalities, db.ModalityStats{Modality: m})
+		asked = append(asked, wire.Request{Verb: wire.Count, Where: fmt.Sprintf("has(%q)", m.Name)})
 	}
-	var spaces []report.SpaceInfo
-	parts := []func(ctx context.Context) error{
-		func(ctx context.Context) (err error) { s.Items, err = c.Count(ctx, ""); return err },
-		func(ctx context.Context) error {
-			labels, err := c.Labels(ctx)
-			s.Labels = len(labels)
-			return err
-		},
-		func(ctx context.Context) (err error) { spaces, err = c.Spaces(ctx); return err },
-		func(ctx context.Context) (err error) { s.VectorIndexes, err = c.VectorIndexes(ctx); return err },
-	}
-	for i := range s.Modalities {
-		m := &s.Modalities[i]
-		parts = append(parts, func(ctx context.Context) (err error) {
-			m.Items, err = c.Count(ctx, fmt.Sprintf("has(%q)", m.Name))
-			return err
+	answers := make([][]*wire.Answer, len(asked)) // by request, then by shard
+	errs := make([]error, len(asked))
+	var all sync.WaitGroup
+	for i, q := range asked {
+		all.Go(func() {
+			answers[i], _, errs[i] = c.scatter(ctx, c.d.opts.AllowPartial != nil, nil,
+				func(int) wire.Request { return q })
 		})
 	}
-	err = each(ctx, len(parts), func(ctx context.Context, i int) error { return parts[i](ctx) })
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	spaces, err := spacesIn(answers[0])
 	if err != nil {
 		return nil, err
+	}
+	indexes, err := indexesIn(answers[0])
+	if err != nil {
+		return nil, err
+	}
+	s.VectorIndexes, s.Labels, s.Items = c.indexes(indexes), len(namesIn(answers[1])), foundIn(answers[2])
+	for i := range s.Modalities {
+		s.Modalities[i].Items = foundIn(answers[3+i])
 	}
 	s.Spaces = len(spaces)
 	for _, of := range spaces {
@@ -438,26 +447,27 @@ func (c *collection) IndexVectors(ctx context.Context, opt db.IndexOptions) (*re
 	if err != nil {
 		return nil, err
 	}
-	out := c.index(x)
+	out := c.indexes([]Index{*x})[0]
 	out.Seconds = map[string]float64{"total": time.Since(begin).Seconds()}
 	return &out, nil
 }
 
-func (c *collection) index(x *Index) report.VectorIndex {
-	out := report.VectorIndex{Modality: x.Modality, Complete: x.Shards == c.client.Shards(),
-		Entries: x.Entries, Recall: x.Recall}
-	for _, shard := range slices.Sorted(maps.Keys(x.Waiting)) {
-		out.Waiting = append(out.Waiting, fmt.Sprintf("shard %d: %s", shard,
-			strings.TrimPrefix(x.Waiting[shard], "fddhdb: ")))
+// indexes returns indexes in the form of package report.
+func (c *collection) indexes(all []Index) []report.VectorIndex {
+	out := make([]report.VectorIndex, 0, len(all))
+	for _, x := range all {
+		of := report.VectorIndex{Modality: x.Modality, Complete: x.Shards == c.client.Shards(),
+			Entries: x.Entries, Recall: x.Recall}
+		for _, shard := range slices.Sorted(maps.Keys(x.Waiting)) {
+			of.Waiting = append(of.Waiting, fmt.Sprintf("shard %d: %s", shard,
+				strings.TrimPrefix(x.Waiting[shard], "fddhdb: ")))
+		}
+		out = append(out, of)
 	}
 	return out
 }
 
 func (c *collection) VectorIndexes(ctx context.Context) ([]report.VectorIndex, error) {
 	all, err := c.Collection.VectorIndexes(ctx)
-	out := make([]report.VectorIndex, 0, len(all))
-	for i := range all {
-		out = append(out, c.index(&all[i]))
-	}
-	return out, err
+	return c.indexes(all), err
 }

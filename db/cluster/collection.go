@@ -132,12 +132,7 @@ func (c *Client) Collections(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []string
-	for _, a := range answers {
-		all = append(all, a.Names...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all), nil
+	return namesIn(answers), nil
 }
 
 // Schema returns the schema of the collection. It asks the first shard: all shards have the same schema.
@@ -169,12 +164,22 @@ type Space struct {
 func (c *Collection) Spaces(ctx context.Context) ([]Space, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	answers, err := c.all(ctx, describe)
 	if err != nil {
 		return nil, err
 	}
-	var all []Space
+	return spacesIn(answers)
+}
+
+// describe asks a shard to describe the collection.
+func describe(int) wire.Request { return wire.Request{Verb: wire.Describe} }
+
+// spacesIn returns the spaces that descriptions have; those of missing shards are nil.
+func spacesIn(answers []*wire.Answer) (all []Space, err error) {
 	for _, a := range answers {
+		if a == nil {
+			continue
+		}
 		if a.About == nil {
 			return nil, wire.ErrAnswer
 		}
@@ -271,7 +276,7 @@ func (c *Collection) createSpace(l *lease, file []byte, activate bool) (db.Space
 // unless a shard uses it, as it does the first space of a collection: then the shards that have begun
 // complete it.
 func (c *Collection) settle(ctx context.Context, l *lease) error {
-	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	answers, err := c.all(ctx, describe)
 	if err != nil {
 		return err
 	}
@@ -457,8 +462,7 @@ type revisions struct {
 func (c *Collection) revisions(ctx context.Context, space db.Space) (r revisions, err error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	answers, _, err := c.scatter(ctx, false, nil,
-		func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	answers, err := c.all(ctx, describe)
 	if err != nil {
 		return r, err
 	}

@@ -80,12 +80,20 @@ func (c *Collection) IndexVectors(ctx context.Context, modality string, recall f
 func (c *Collection) VectorIndexes(ctx context.Context) ([]Index, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	answers, err := c.all(ctx, describe)
 	if err != nil {
 		return nil, err
 	}
+	return indexesIn(answers)
+}
+
+// indexesIn returns the indexes that descriptions have; those of missing shards are nil.
+func indexesIn(answers []*wire.Answer) ([]Index, error) {
 	all := []Index{}
 	for shard, a := range answers {
+		if a == nil {
+			continue
+		}
 		if a.About == nil {
 			return nil, wire.ErrAnswer
 		}

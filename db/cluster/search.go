@@ -116,13 +116,21 @@ func (c *Collection) Labels(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return namesIn(answers), nil
+}
+
+// namesIn returns the names in answers, each once and in order; those of missing shards are nil.
+func namesIn(answers []*wire.Answer) []string {
 	all := map[string]bool{}
 	for _, a := range answers {
-		for _, l := range a.Names {
-			all[l] = true
+		if a == nil {
+			continue
+		}
+		for _, name := range a.Names {
+			all[name] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(all)), nil
+	return slices.Sorted(maps.Keys(all))
 }
 
 // partialFor is how long a partial answer waits for silent shards.
