@@ -53,7 +53,8 @@ func (at *Elsewhere) AddVerbs(root *cobra.Command, p *term.Printer,
 func (at *Elsewhere) adapt(c *cobra.Command) {
 	c.Use = strings.Replace(c.Use, " DIR", "", 1)
 	c.Long, c.Example = at.Words(c.Long), at.Words(c.Example)
-	withPlace := func(args []string) []string { return append([]string{at.Place}, args...) }
+	// arguments are checked before there is a place
+	withPlace := func(args []string) []string { return append([]string{cmp.Or(at.Place, "DIR")}, args...) }
 	valid, run := c.Args, c.RunE
 	c.Args = func(c *cobra.Command, args []string) error { return valid(c, withPlace(args)) }
 	c.RunE = func(c *cobra.Command, args []string) error { return run(c, withPlace(args)) }

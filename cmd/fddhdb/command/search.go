@@ -296,7 +296,10 @@ func (a *answers) end(failed error) error {
 	if len(a.facets) > 0 {
 		a.PrintTable(append([]term.Column{term.Left("query")}, forms.FacetColumns...), a.facets)
 	}
-	indexes, _ := a.c.VectorIndexes(a.ctx) // an error has been met before
+	var indexes []report.VectorIndex
+	if a.at == nil { // the program has others to look after them
+		indexes, _ = a.c.VectorIndexes(a.ctx) // an error has been met before
+	}
 	for _, x := range indexes {
 		if x.Damage != "" {
 			a.Warnf("warning: the index of vectors of %s is damaged, so all vectors are compared: fddhdb index makes it again",

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/command"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -29,25 +30,37 @@ import (
 // An env is the state that verbs share. It belongs to the goroutine that runs the verb.
 type env struct {
 	*term.Printer
-	stdin io.Reader
-	link  link
-	json  bool // print JSON
+	stdin   io.Reader
+	link    link
+	json    bool // print JSON
+	mode    term.Mode
+	at      *command.Elsewhere // the cluster, for the verbs of fddhdb
+	partial bool               // searches answer without shards that do not
+	refused func(error)        // hears that the servers refuse a request
 }
 
-// run runs a command line, given without the name of the program.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	e := &env{Printer: term.NewPrinter(stdout, stderr), stdin: stdin}
+func newEnv(stdin io.Reader, stdout, stderr io.Writer) *env {
+	e := &env{Printer: term.NewPrinter(stdout, stderr), stdin: stdin, mode: term.ModeTable}
+	e.Program = "fddhdb-cluster"
+	e.at = &command.Elsewhere{Program: e.Program, Open: e.open}
+	return e
+}
+
+// run runs a command line, given without the name of the program, and returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	e := newEnv(stdin, stdout, stderr)
 	root := rootCommand(e)
 	root.SetArgs(append([]string{}, args...)) // with nil cobra would take the arguments of the process
-	return e.Scope(func() error { return root.ExecuteContext(ctx) })
+	err := e.Scope(func() error { return root.ExecuteContext(ctx) })
+	if err != nil {
+		e.Errorf("%s", e.at.Words(message(err)))
+	}
+	return exit.Code(err)
 }
 
 // Groups of verbs in help.
 const (
 	groupCluster = "cluster"
-	groupItems   = "items"
-	groupFind    = "find"
-	groupSpaces  = "spaces"
 	groupCare    = "care"
 	groupOther   = "other"
 )
@@ -62,9 +75,10 @@ func rootCommand(e *env) *cobra.Command {
 			servers keep the log of each shard. A write is acknowledged when its log has it
 			durably; searches are exact, as those of one database.
 
-			Every verb explains itself: fddhdb-cluster help VERB. With --json it prints one
-			JSON object, or one a line where there are several, in the forms of fddhdb.
-			Results go to stdout, errors and remarks to stderr. The exit code is 0 when it is
+			The verbs about collections and items are those of fddhdb, without DIR. Every verb
+			explains itself: fddhdb-cluster help VERB. With --json it prints one JSON object, or
+			one a line where there are several; --mode prints tables as csv, and JSON as one
+			array. Results go to stdout, errors and remarks to stderr. The exit code is 0 when it is
 			done, 1 when it failed, 2 when the command line was wrong, and 3 when stored data
 			is corrupt.
 
@@ -81,7 +95,7 @@ func rootCommand(e *env) *cobra.Command {
 
 			export FDDHDB_CREDS=admin.creds
 			fddhdb-cluster create --shards 16
-			fddhdb-cluster init photos --modality image:512 --modality text:512 --shared`),
+			fddhdb-cluster init --collection photos --modality image:512 --modality text:512`),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs,
@@ -90,7 +104,8 @@ func rootCommand(e *env) *cobra.Command {
 			if cmd.Flags().Changed("timeout") && e.link.timeout <= 0 {
 				return exit.Usagef("--timeout %v: a time above 0 is expected, such as 10s", e.link.timeout)
 			}
-			return e.BeginOutput(cmd, term.ModeTable)
+			e.at.Place = "cluster " + e.link.cluster
+			return e.BeginOutput(cmd, e.mode)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -107,6 +122,7 @@ func rootCommand(e *env) *cobra.Command {
 	f := root.PersistentFlags()
 	e.link.register(f)
 	f.BoolVar(&e.json, "json", false, "print JSON")
+	f.Var(&e.mode, "mode", "print results as table, csv, json or jsonl; --json overrules it")
 	root.SetIn(e.stdin)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
@@ -114,19 +130,12 @@ func rootCommand(e *env) *cobra.Command {
 	usage.SetHelp(root, "Flags of every verb:", anyVerb, unknownVerb)
 	root.AddGroup(
 		&cobra.Group{ID: groupCluster, Title: "Clusters:"},
-		&cobra.Group{ID: groupItems, Title: "Collections and items:"},
-		&cobra.Group{ID: groupFind, Title: "Find and count:"},
-		&cobra.Group{ID: groupSpaces, Title: "Models and their spaces of codes:"},
 		&cobra.Group{ID: groupCare, Title: "Look after a cluster:"},
-		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
+	e.addDataVerbs(root)
+	root.AddGroup(&cobra.Group{ID: groupOther, Title: "Other:"})
 	root.AddCommand(
-		nodeCommand(e), createCommand(e), statusCommand(e),
-		initCommand(e), dropCommand(e), collectionsCommand(e), importCommand(e), putCommand(e), getCommand(e),
-		deleteCommand(e),
-		searchCommand(e), countCommand(e), facetsCommand(e), labelsCommand(e),
-		trainCommand(e), updateCommand(e), spacesCommand(e), activateCommand(e), dropSpaceCommand(e),
-		indexCommand(e),
+		nodeCommand(e), createCommand(e), statusCommand(e), serveCommand(e),
 		backupCommand(e), moveCommand(e), drainCommand(e), compareCommand(e), rebuildCommand(e),
 		skipCommand(e),
 	)
@@ -168,10 +177,7 @@ func message(err error) string {
 	return text
 }
 
-// warnf writes a warning to stderr.
-func (e *env) warnf(format string, args ...any) { e.Notef("fddhdb-cluster: "+format, args...) }
-
-// forever is the deadline of imports, trainings and backups, which may take hours. Without a deadline a call
+// forever is the deadline of moves, comparisons and backups, which may take hours. Without a deadline a call
 // would get --timeout.
 const forever = 30 * 24 * time.Hour
 
@@ -188,10 +194,10 @@ var verbsElsewhere = map[string]string{
 	"add": "put", "set": "put", "insert": "put", "upsert": "put", "load": "import", "show": "get",
 	"cat": "get", "fetch": "get",
 	"list": "collections", "ls": "collections", "find": "search", "query": "search", "remove": "delete",
-	"rm": "delete", "del": "delete",
-	"info": "status", "stats": "status", "nodes": "status", "shards": "status", "start": "node",
-	"serve": "node", "run": "node", "new": "create",
-	"models": "spaces", "rebalance": "move", "split": "create", "reshard": "create", "grow": "create",
+	"rm": "delete", "del": "delete", "labels": "facets", "spaces": "models", "drop-space": "drop",
+	"info": "status", "nodes": "status", "shards": "status", "start": "node",
+	"run": "node", "new": "create", "rebalance": "move", "split": "create", "reshard": "create",
+	"grow":    "create",
 	"restore": "create",
 }
 
@@ -213,7 +219,7 @@ func unknownVerb(root *cobra.Command, word string) error {
 
 // anyVerb names the flags of all verbs, for the help of one verb.
 const anyVerb = `--servers, --cluster, --creds, --nkey, --user, --password-file, --tls-ca,
---tls-cert, --tls-key, --insecure, --timeout, --json: fddhdb-cluster help`
+--tls-cert, --tls-key, --insecure, --timeout, --json, --mode: fddhdb-cluster help`
 
 // A size is the value of a flag: a number of bytes, with or without a unit.
 type size int64
@@ -438,26 +444,40 @@ func redacted(urls []string) string {
 	return strings.Join(all, ", ")
 }
 
-// withServers calls f with a connection, and a context that also ends when the servers refuse a request: such
-// a request never gets an answer.
-func (e *env) withServers(ctx context.Context, f func(ctx context.Context, nc *nats.Conn) error) error {
+// guarded calls f with a context that also ends when the servers refuse a request: such a request never gets
+// an answer.
+func (e *env) guarded(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	nc, err := e.link.connect("client", func(err error) {
-		if errors.Is(err, nats.ErrPermissionViolation) {
-			cancel(forbidden(err))
-		}
-	})
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	err = f(ctx, nc)
+	e.refused = cancel
+	err := f(ctx)
 	var refused *refusedError
 	if err != nil && errors.As(context.Cause(ctx), &refused) {
 		return exit.Failedf("%w", refused)
 	}
 	return e.word(err)
+}
+
+// connect connects to the servers, for a verb that is guarded.
+func (e *env) connect() (*nats.Conn, error) {
+	refused := e.refused
+	return e.link.connect("client", func(err error) {
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			refused(forbidden(err))
+		}
+	})
+}
+
+// withServers calls f with a connection, guarded.
+func (e *env) withServers(ctx context.Context, f func(ctx context.Context, nc *nats.Conn) error) error {
+	return e.guarded(ctx, func(ctx context.Context) error {
+		nc, err := e.connect()
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		return f(ctx, nc)
+	})
 }
 
 // A refusedError says what credentials do not allow.
@@ -479,28 +499,26 @@ func forbidden(err error) error {
 		"subscribe", 1)}
 }
 
+// client returns a client of the cluster.
+func (e *env) client(ctx context.Context, nc *nats.Conn) (*cluster.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.link.timeout)
+	defer cancel()
+	c, err := cluster.Connect(ctx, nc, e.link.cluster, cluster.ClientOptions{Timeout: e.link.timeout})
+	if errors.Is(err, db.ErrNotFound) {
+		return nil, exit.Failedf("there is no cluster %s: fddhdb-cluster create makes it, and --cluster names another one", e.link.cluster)
+	}
+	return c, err
+}
+
 // withClient calls f with a client of the cluster.
 func (e *env) withClient(ctx context.Context, f func(ctx context.Context, c *cluster.Client) error) error {
 	return e.withServers(ctx, func(ctx context.Context, nc *nats.Conn) error {
-		opening, cancel := context.WithTimeout(ctx, e.link.timeout)
-		defer cancel()
-		c, err := cluster.Connect(opening, nc, e.link.cluster, cluster.ClientOptions{Timeout: e.link.timeout})
-		if errors.Is(err, db.ErrNotFound) {
-			return exit.Failedf("there is no cluster %s: fddhdb-cluster create makes it, and --cluster names another one", e.link.cluster)
-		} else if err != nil {
+		c, err := e.client(ctx, nc)
+		if err != nil {
 			return err
 		}
 		defer c.Close()
 		return f(ctx, c)
-	})
-}
-
-// withCollection calls f with a collection of the cluster.
-func (e *env) withCollection(ctx context.Context, name string,
-	f func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error) error {
-	return e.withClient(ctx, func(ctx context.Context, c *cluster.Client) error {
-		return f(ctx, c,
-			c.Collection(name))
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 func compareCommand(e *env) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "compare [SHARD]",
 		Short:   "Compare the replicas of each shard",
 		GroupID: groupCare,
@@ -79,6 +79,8 @@ func compareCommand(e *env) *cobra.Command {
 			})
 		},
 	}
+	term.PrintsObjects(cmd)
+	return cmd
 }
 
 // A differError says that replicas differ. The program exits with 3 for it, as for corrupt data.
@@ -195,4 +197,4 @@ func shardOf(c *cluster.Client, arg string) (int, error) {
 }
 
 // waits tells on stderr why a verb waits.
-func (e *env) waits(why string) { e.warnf("waiting: %s", why) }
+func (e *env) waits(why string) { e.Warnf("waiting: %s", why) }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
@@ -388,21 +387,4 @@ func answering(ctx context.Context, c *cluster.Client, flag, node string) error 
 		return exit.Failedf("%s %s: no such node answers: did you mean %s?", flag, node, near)
 	}
 	return exit.Failedf("%s %s: no such node answers: fddhdb-cluster status names those that do", flag, node)
-}
-
-// warnSkipped prints the reasons for skipped rows.
-func (e *env) warnSkipped(s *source.SkippedRows) {
-	for _, g := range s.Groups {
-		more := ""
-		if g.Count > 1 {
-			more = "; and " + term.Thousands(g.Count-1) + " like it"
-		}
-		if len(g.Rows) > 1 {
-			more += ": rows " + numbers(g.Rows[1:])
-			if g.Count > len(g.Rows) {
-				more += ", ..."
-			}
-		}
-		e.warnf("skipped: %s%s", g.Reason, more)
-	}
 }

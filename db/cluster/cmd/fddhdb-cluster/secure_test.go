@@ -64,9 +64,9 @@ func TestCredentialsAndCertificates(t *testing.T) {
 			"1", "--log-bytes", "64MiB")...)
 		return code == 0
 	})
-	s.ok(as(admin, "init", "codes", "--codes", "16")...)
-	s.ok(as(admin, "put", "codes", "--item", `{"key":"a","code":"0102"}`)...)
-	s.says(as(admin, "search", "codes", "--code", "0102"), "a ")
+	s.ok(as(admin, "init", "--codes", "16")...)
+	s.ok(as(admin, "put", "a", "--code", "0102")...)
+	s.says(as(admin, "search", "--code", "0102"), "a ")
 
 	password := []string{"--user", "admin", "--password-file", "password.txt"}
 	s.fails(1, as(password, "status", "--tls-cert", cert, "--tls-key", certKey), "is not trusted",

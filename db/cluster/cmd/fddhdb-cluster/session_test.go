@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/db/shard"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -36,10 +37,10 @@ func TestSession(t *testing.T) {
 		return code == 0
 	})
 	s.says([]string{"collections"}, "collection")
-	s.says([]string{"init", "codes", "--bits", "16", "--field", "year:int:indexed"},
+	s.says([]string{"init", "--collection", "codes", "--codes", "16", "--field", "year:int:index"},
 		"created collection codes in cluster main: codes of 16 bits, field year (int, indexed)")
-	s.ok("init", "codes", "--codes", "16", "--field", "year:int:index") // as it is there
-	s.fails(1, []string{"init", "codes", "--codes", "32"}, "another schema")
+	s.fails(1, []string{"init", "--collection", "codes", "--codes", "16", "--field", "year:int:index"},
+		`exists already: collection "codes"`)
 
 	const n = 500
 	code := func(i int) []byte { return []byte{byte(i * 7), byte(i >> 3)} }
@@ -51,9 +52,10 @@ func TestSession(t *testing.T) {
 	s.write("keys.txt", lines(n, func(i int) string { return fmt.Sprint("k", i) }))
 	s.write("labels.txt", lines(n, func(i int) string { return fmt.Sprint("l", i%5) }))
 	s.write("fields.csv", "year:int\n"+lines(n, func(i int) string { return fmt.Sprint(2000 + i%3) }))
-	files := []string{"import", "codes", "--codes", "codes.npy", "--labels", "labels.txt", "--fields",
+	files := []string{"import", "--collection", "codes", "--codes", "codes.npy", "--labels", "labels.txt",
+		"--fields",
 		"fields.csv"}
-	s.fails(2, files, "--keys FILE", "--number-from 0")
+	s.fails(1, files, "row 0 has no key", "--number-from 0")
 	imported := object[struct {
 		Items, Skipped int
 		Rate           float64 `json:"items_per_second"`
@@ -61,10 +63,11 @@ func TestSession(t *testing.T) {
 	if imported.Items != n || imported.Skipped != 0 || imported.Rate <= 0 {
 		t.Errorf("%+v", imported)
 	}
-	if got := s.ok("count", "codes"); got != "500\n" {
+	if got := s.ok("count", "--collection", "codes"); got != "500\n" {
 		t.Error(got)
 	}
-	if got := object[map[string]int](s, "count", "codes", "--where", "year = 2001 AND label = 'l1'"); got["count"] != 34 {
+	if got := object[map[string]int](s, "count", "--collection", "codes", "--where",
+		"year = 2001 AND label = 'l1'"); got["count"] != 34 {
 		t.Error(got)
 	}
 
@@ -89,7 +92,8 @@ func TestSession(t *testing.T) {
 			Missing []int
 			Facets  []db.Facets
 		}
-		a := object[answer](s, "search", "codes", "--code", hex.EncodeToString(query), "--radius", "3", "-k",
+		a := object[answer](s, "search", "--collection", "codes", "--code", hex.EncodeToString(query),
+			"--radius", "3", "-k",
 			"4", "--include", "labels,fields", "--facets", "label")
 		if a.Query != hex.EncodeToString(query) || len(a.Hits) != 4 || a.Hits[0].Key != "k17" ||
 			a.Hits[0].Distance != 0 || a.Hits[0].Score != nil ||
@@ -97,98 +101,101 @@ func TestSession(t *testing.T) {
 			*a.Total != want || a.Next == nil || a.Missing != nil || len(a.Facets) != 1 {
 			t.Errorf("%+v, %d in all", a, want)
 		}
-		b := object[answer](s, "search", "codes", "--code", hex.EncodeToString(query), "--radius", "3", "-k",
+		b := object[answer](s, "search", "--collection", "codes", "--code", hex.EncodeToString(query),
+			"--radius", "3", "-k",
 			"1000", "--after", *a.Next)
 		if len(b.Hits) != want-4 || b.Next != nil {
 			t.Errorf("%d hits behind the first 4 of %d", len(b.Hits), want)
 		}
-		s.says([]string{"search", "codes", "--key", "k17", "--include", "labels,fields"}, "item k17\n",
+		s.says([]string{"search", "--collection", "codes", "--key", "k17", "--include", "labels,fields"},
+			"item k17\n",
 			"rank", "distance", "labels", "year", "k17")
-		if a := object[answer](s, "search", "codes", "--key", "k17", "--exclude-self", "-k", "500", "--where",
+		if a := object[answer](s, "search", "--collection", "codes", "--key", "k17", "--exclude-self", "-k",
+			"500", "--where",
 			"label = 'l2'"); len(a.Hits) != 99 {
 			t.Errorf("%d hits", len(a.Hits))
 		}
-		s.fails(1, []string{"search", "codes", "--key", "nosuch"}, "nosuch")
-		s.fails(2, []string{"search", "codes", "--code", "00"}, "8 bits", "16")
-		s.fails(2, []string{"search", "codes", "--code", "0000", "--where", "year >"}, "--where: column 7")
-		s.fails(2, []string{"search", "codes", "--code", "0000", "--after", "zz"})
-		s.fails(2, []string{"search", "codes", "--from", "image", "--vector", "1,2"}, `no modality "image"`)
-		s.fails(1, []string{"search", "code", "--key", "x"}, "did you mean codes?")
+		s.fails(1, []string{"search", "--collection", "codes", "--key", "nosuch"}, "nosuch")
+		s.fails(2, []string{"search", "--collection", "codes", "--code", "00"}, "8 bits", "16")
+		s.fails(2, []string{"search", "--collection", "codes", "--code", "0000", "--where", "year >"},
+			"--where: column 7")
+		s.fails(2, []string{"search", "--collection", "codes", "--code", "0000", "--after", "zz"})
+		s.fails(2, []string{"search", "--collection", "codes", "--from", "image", "--vector", "1,2"},
+			`no modality "image"`)
+		s.fails(2, []string{"search", "--collection", "code", "--key", "x"}, "there is codes")
+		s.fails(1, []string{"search", "--collection", "codes", "--key", "k17", "--explain"},
+			"a cluster does not explain searches")
 	})
 
 	t.Run("items", func(t *testing.T) {
-		put := object[db.Item](s, "put", "codes", "--item",
-			`{"key":"new","code":"0102","labels":["x"],"fields":{"year":1999},"payload":"aGk="}`)
+		put := object[db.Item](s, "put", "--collection", "codes", "new", "--code", "0102", "--labels", "x",
+			"--field",
+			"year=1999", "--payload", "hi")
 		if put.Key != "new" || put.CodeFrom != "given" || string(put.Payload) != "hi" {
 			t.Errorf("%+v", put)
 		}
-		made := object[db.Item](s, "put", "codes", "--item", `{"code":"0102"}`)
-		if len(made.Key) != 32 {
-			t.Errorf("%+v", made)
-		}
-		if got := s.feed("{\"key\":\"s1\",\"code\":\"ffff\"}\n\n{\"key\":\"s2\",\"code\":\"ffff\"}\n", "put",
-			"codes"); got != "stored 2 items\n" {
+		if got := s.feed("{\"key\":\"s1\",\"code\":\"ffff\"}\n{\"key\":\"s2\",\"code\":\"ffff\"}\n", "import",
+			"--collection", "codes", "--items", "-"); !strings.HasPrefix(got, "imported 2 items in") {
 			t.Error(got)
 		}
-		for text, want := range map[string]string{
-			"{\"key\":\"s1\",\"code\":\"ffff\"}\n{\"code\":\"ffff\"}\n": "standard input, line 2: the item has no key",
-			"nonsense\n":                       "line 1",
-			"{\"key\":\"s1\",\"code\":\"ff\"}": "16",
-		} {
-			if _, remarks, code := s.try(text, "put", "codes"); code != 1 ||
-				!strings.Contains(remarks, want) {
-				t.Errorf("%q: %d, %s", text, code, remarks)
-			}
-		}
-		s.fails(2, []string{"put", "codes", "--item", "{"}, "--item")
-		s.fails(2, []string{"put", "codes", "--item", `{"code":"01"}`}, "8 bits")
-		s.fails(1, []string{"put", "nosuch", "--item", `{"code":"0102"}`}, `no collection "nosuch"`, "codes")
-		if got := objects[db.Item](s, "get", "codes", "k1", "new"); len(got) != 2 || got[0].Key != "k1" ||
+		s.write("ones.jsonl", "{\"code\":\"ffff\"}\n{\"code\":\"ffff\"}\n")
+		numbered := []string{"import", "--collection", "codes", "--items", "ones.jsonl", "--number-from", "7"}
+		s.ok(numbered...)
+		s.ok(numbered...)
+		s.fails(2, []string{"put", "--collection", "codes", "a", "--code", "01"}, "8 bits")
+		s.fails(2, []string{"put", "--collection", "nosuch", "a", "--code", "0102"},
+			`no collection "nosuch"`, "codes")
+		if got := objects[db.Item](s, "get", "--collection", "codes", "k1",
+			"new"); len(got) != 2 || got[0].Key != "k1" ||
 			!bytes.Equal(got[0].Code, code(1)) {
 			t.Errorf("%+v", got)
 		}
-		s.says([]string{"get", "codes", "new"}, "new\n", "  code      0102, given\n",
+		s.says([]string{"get", "--collection", "codes", "new"}, "new\n", "  code      0102, given\n",
 			"  field     year = 1999\n")
-		out, remarks, exited := s.try("", "get", "codes", "k1", "nosuch")
+		out, remarks, exited := s.try("", "get", "--collection", "codes", "k1", "nosuch")
 		if !strings.HasPrefix(out, "k1\n") || exited != 1 || !strings.Contains(remarks, "nosuch") {
 			t.Error(out, remarks, exited)
 		}
-		got := object[map[string]int](s, "delete", "codes", "new", made.Key, "s1", "s2", "nosuch")
-		if got["keys"] != 5 {
+		got := object[map[string]int](s, "delete", "--collection", "codes", "new", "s1", "s2", "7", "8",
+			"nosuch")
+		if got["deleted"] != 6 {
 			t.Error(got)
 		}
-		if got := s.ok("count", "codes"); got != "500\n" {
+		if got := s.ok("count", "--collection", "codes"); got != "500\n" {
 			t.Error(got)
 		}
 		// Of an import with a bad row nothing is stored, or the good rows.
-		s.write("bad.jsonl", `{"key":"x1","code":"0101"}`+"\n"+`{"key":"x2","code":"01"}`+"\n"+`{"code":"0101"}`+"\n")
-		s.fails(1, []string{"import", "codes", "--items", "bad.jsonl"}, "line 2", "nothing was stored")
-		if got := s.ok("count", "codes"); got != "500\n" {
+		s.write("bad.jsonl",
+			`{"key":"x1","code":"0101"}`+"\n"+`{"key":"x2","code":"01"}`+"\n"+`{"code":"0101"}`+"\n")
+		s.fails(1, []string{"import", "--collection", "codes", "--items", "bad.jsonl"}, "line 2",
+			"nothing was stored")
+		if got := s.ok("count", "--collection", "codes"); got != "500\n" {
 			t.Error(got)
 		}
 		skipped := object[struct {
 			Items, Skipped int
 			Reasons        []source.SkippedReason `json:"skipped_reasons"`
-		}](s, "import", "codes", "--items", "bad.jsonl", "--on-error", "skip")
+		}](s, "import", "--collection", "codes", "--items", "bad.jsonl", "--on-error", "skip")
 		if skipped.Items != 1 || skipped.Skipped != 2 || len(skipped.Reasons) != 2 {
 			t.Errorf("%+v", skipped)
 		}
-		s.feed(`{"key":"x1","code":"0202","labels":["l0"]}`, "import", "codes", "--items", "-")
-		s.ok("delete", "codes", "x1")
+		s.feed(`{"key":"x1","code":"0202","labels":["l0"]}`, "import", "--collection", "codes", "--items",
+			"-")
+		s.ok("delete", "--collection", "codes", "x1")
+		s.fails(1, []string{"delete", "--collection", "codes", "--where", "year = 2000"}, "delete by keys")
+		s.fails(1, []string{"export", "--collection", "codes", "--keys", "k.txt"},
+			"a cluster does not list items")
 	})
 
-	if got := objects[db.FacetCount](s, "facets", "codes", "--by", "label", "--limit", "2"); len(got) != 2 ||
+	if got := objects[db.FacetCount](s, "facets", "--collection", "codes", "--by", "label", "--limit",
+		"2"); len(got) != 2 ||
 		got[0].Value != "l0" || got[0].Items != 100 {
 		t.Errorf("%+v", got)
 	}
-	s.says([]string{"facets", "codes", "--by", "year"}, "year  items\n2000    167\n")
-	if got := objects[struct {
-		Label string
-		Items int
-	}](s, "labels", "codes", "--where", "year = 2000"); len(got) != 5 || got[0].Items != 34 {
-		t.Errorf("%+v", got)
-	}
-	s.says([]string{"collections"}, "codes", "500", "codes of 16 bits")
+	s.says([]string{"facets", "--collection", "codes", "--by", "year"}, "year  items\n2000    167\n")
+	s.says([]string{"collections"}, "codes", "500", "16")
+	s.says([]string{"stats", "--collection", "codes"}, "16 bits, of 500 items", "year, int, indexed")
+	s.says([]string{"count", "--collection", "codes", "--mode", "jsonl"}, `{"count":500}`)
 
 	t.Run("models", s.models)
 	t.Run("care", s.care)
@@ -206,7 +213,7 @@ func TestSession(t *testing.T) {
 		"--log-bytes", "64MiB"}, "has backups of 4 shards: 2 need a place")
 	s.says([]string{"create", "--from", place, "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"},
 		"created cluster again: 4 shards, each on 1 node of e")
-	if got := s.ok("count", "codes"); got != "500\n" {
+	if got := s.ok("count", "--collection", "codes"); got != "500\n" {
 		t.Error(got)
 	}
 	if got := object[clusterStatus](s, "status"); got.Items != 500+120 || len(got.Shards) != 4 {
@@ -217,8 +224,8 @@ func TestSession(t *testing.T) {
 		"--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"},
 		"created cluster wide: 6 shards, each on 1 node of e")
 	s.cluster = "again"
-	s.ok("drop", "codes")
-	s.fails(1, []string{"drop", "codes"}, `no collection "codes"`, "pairs")
+	s.ok("drop", "--collection", "codes")
+	s.fails(2, []string{"drop", "--collection", "codes"}, `no collection "codes"`, "pairs")
 }
 
 // models gives a collection models, and changes between their spaces.
@@ -242,7 +249,7 @@ func (s *stage) models(t *testing.T) {
 		files[i] = fmt.Sprintf("%d.model", i)
 		s.write(files[i], b.String())
 	}
-	args := []string{"init", "pairs"}
+	args := []string{"init", "--collection", "pairs"}
 	for _, m := range dbkit.PairsSchema.Modalities {
 		args = append(args, "--modality", fmt.Sprintf("%s:%d", m.Name, m.Dim))
 	}
@@ -258,57 +265,66 @@ func (s *stage) models(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "%s\n", text)
 	}
-	s.feed(b.String(), "put", "pairs")
-	s.says([]string{"search", "pairs", "--key", items[1].Key, "--from", "image"}, "similarity", items[1].Key)
-	s.says([]string{"spaces", "pairs"}, "no codes yet", "--model")
-	s.says([]string{"index", "pairs", "--modality", "image", "--recall", ".9"},
-		"indexed 120 vectors of modality image of collection pairs on 4 shards")
-	s.says([]string{"index", "pairs"}, "modality image: 120 vectors, for a recall of 0.9, on 4 of 4 shards")
-	s.says([]string{"search", "pairs", "--key", items[1].Key, "--from", "image", "--recall", "1"},
+	s.feed(b.String(), "import", "--collection", "pairs", "--items", "-")
+	s.says([]string{"search", "--collection", "pairs", "--key", items[1].Key, "--from", "image"},
+		"similarity", items[1].Key)
+	s.says([]string{"models", "--collection", "pairs"}, "no model yet: run fddhdb-cluster train")
+	s.says([]string{"index", "--collection", "pairs", "--modality", "image", "--recall", ".9"},
+		"indexed 120 vectors of modality image of collection pairs in")
+	s.says([]string{"stats", "--collection", "pairs"}, "index of image  120 vectors, recall 0.9")
+	s.says([]string{"search", "--collection", "pairs", "--key", items[1].Key, "--from", "image", "--recall",
+		"1"},
 		items[1].Key)
-	x := objects[cluster.Index](s, "index", "pairs", "--modality", "image", "--recall", ".8")
-	if len(x) != 1 || x[0].Recall != .8 || x[0].Shards != 4 || x[0].Entries != 120 {
+	x := object[report.VectorIndex](s, "index", "--collection", "pairs", "--modality", "image", "--recall",
+		".8")
+	if x.Recall != .8 || !x.Complete || x.Entries != 120 {
 		t.Errorf("%+v", x)
 	}
-	s.says([]string{"index", "pairs", "--modality", "image", "--drop"},
+	s.says([]string{"index", "--collection", "pairs", "--modality", "image", "--drop"},
 		"dropped the index of the vectors of image")
-	s.says([]string{"index", "pairs"}, "no index of vectors")
-	s.fails(1, []string{"index", "pairs", "--modality", "image", "--drop"}, "index of the vectors of \"image\"")
-	s.fails(1, []string{"import", "pairs", "--model", "keys.txt"}, "--model keys.txt")
-	s.fails(1, []string{"import", "pairs", "--model", "nosuch.model"}, "nosuch.model")
-	s.fails(2, []string{"import", "pairs", "--model", files[0], "--keys", "keys.txt"},
+	s.fails(2, []string{"index", "--collection", "pairs"}, "--modality NAME is missing")
+	s.fails(1, []string{"index", "--collection", "pairs", "--modality", "image", "--drop"},
+		"index of the vectors of \"image\"")
+	s.fails(1, []string{"import", "--collection", "pairs", "--model", "keys.txt"}, "--model keys.txt")
+	s.fails(1, []string{"import", "--collection", "pairs", "--model", "nosuch.model"}, "nosuch.model")
+	s.fails(2, []string{"import", "--collection", "pairs", "--model", files[0], "--keys", "keys.txt"},
 		"--keys does not go with it")
-	s.says([]string{"import", "pairs", "--model", files[0]},
-		"space 1 of collection pairs: codes of 16 bits, of 120 items; it is active")
-	s.says([]string{"import", "pairs", "--model", files[1]}, "space 2", "24 bits", "standing by",
-		"activate pairs 2")
+	s.says([]string{"import", "--collection", "pairs", "--model", files[0]},
+		"space 1 of collection pairs: codes of 16 bits, by a model that 120 items", "it is active")
+	s.says([]string{"import", "--collection", "pairs", "--model", files[1]}, "space 2", "24 bits",
+		"it stands by",
+		"fddhdb-cluster activate --collection pairs --space 2")
 	vector := strings.Trim(strings.ReplaceAll(fmt.Sprint(items[1].Vectors["text"]), " ", ","), "[]")
-	s.says([]string{"search", "pairs", "--from", "text", "--vector", vector, "--to", "image", "-k", "3"},
+	s.says([]string{"search", "--collection", "pairs", "--from", "text", "--vector", vector, "--to",
+		"image", "-k", "3"},
 		"vector\n", "distance", "score")
-	s.fails(2, []string{"search", "pairs", "--from", "text", "--vector", "1,2"}, "--vector")
-	s.says([]string{"activate", "pairs", "2"}, "space 2 of collection pairs is the active one now")
-	spaces := objects[struct {
-		Space, Bits, Items, Shards int
-		State                      string
-	}](s, "spaces", "pairs")
+	s.fails(2, []string{"search", "--collection", "pairs", "--from", "text", "--vector", "1,2"}, "--vector")
+	s.says([]string{"activate", "--collection", "pairs", "--space", "2"},
+		"space 2 of collection pairs is the active one now; space 1 stands by\n")
+	spaces := objects[report.SpaceInfo](s, "models", "--collection", "pairs")
 	if len(spaces) != 2 || spaces[1].State != "active" || spaces[0].State != "standby" ||
-		spaces[1].Items != 120 || spaces[1].Shards != 4 {
+		spaces[1].Items != 120 || spaces[1].Bits != 24 {
 		t.Errorf("%+v", spaces)
 	}
-	s.fails(1, []string{"drop-space", "pairs", "2"}, "active")
-	s.says([]string{"train", "pairs", "--bits", "32", "--anchors", "10", "--activate"},
-		"trained on 120 items: space 3 of collection pairs: codes of 32 bits, of 120 items; it is active")
-	s.says([]string{"update", "pairs"}, "revision 2 of space 3 of collection pairs: learned from 1")
-	s.says([]string{"update", "pairs", "--space", "2", "--grow-labels"}, "revision 2 of space 2")
-	s.fails(1, []string{"update", "pairs", "--space", "9"}, "no space 9", "spaces pairs")
-	s.fails(1, []string{"update", "codes"}, "bring their codes")
-	s.fails(1, []string{"update", "nosuch"}, "no collection")
-	s.fails(1, []string{"train", "codes"}, "codes")
-	s.fails(2, []string{"train", "pairs", "--bits", "12"}, "--bits 12")
-	s.ok("drop-space", "pairs", "1")
-	s.fails(1, []string{"drop-space", "pairs", "1"}, "no space 1", "spaces pairs")
-	s.fails(2, []string{"activate", "pairs", "one"}, "no number of a space")
-	s.fails(1, []string{"activate", "nosuch", "1"}, "no collection")
+	s.fails(1, []string{"drop", "--collection", "pairs", "--space", "2"}, "active")
+	s.says([]string{"train", "--collection", "pairs", "--bits", "32", "--anchors", "10", "--activate"},
+		"trained collection pairs on 120 labelled items", "space 3, revision 1", "it is active")
+	s.says([]string{"update", "--collection", "pairs"}, "space 3 of collection pairs is at revision 2 now",
+		"labelled items have taught")
+	s.says([]string{"update", "--collection", "pairs", "--space", "2", "--grow-labels"},
+		"space 2 of collection pairs is at revision 2")
+	s.fails(1, []string{"update", "--collection", "pairs", "--teacher", "self"}, "let labels teach")
+	s.fails(2, []string{"update", "--collection", "pairs", "--space", "9"}, "--space 9")
+	s.ok("export", "--collection", "pairs", "--model", "again.model", "--space", "2")
+	s.fails(1, []string{"models", "--collection", "pairs", "--pin", "1"}, "a cluster does not keep revisions")
+	s.fails(2, []string{"update", "--collection", "codes"}, "bring their codes")
+	s.fails(2, []string{"update", "--collection", "nosuch"}, "no collection")
+	s.fails(1, []string{"train", "--collection", "codes"}, "codes")
+	s.fails(2, []string{"train", "--collection", "pairs", "--bits", "12"}, "--bits 12")
+	s.ok("drop", "--collection", "pairs", "--space", "1")
+	s.fails(2, []string{"drop", "--collection", "pairs", "--space", "1"}, "--space 1")
+	s.fails(2, []string{"activate", "--collection", "pairs"}, "fddhdb-cluster models lists them")
+	s.fails(2, []string{"activate", "--collection", "nosuch", "--space", "1"}, "no collection")
 }
 
 // care backs up, moves shards and drains a node.
@@ -368,7 +384,7 @@ func (s *stage) care(t *testing.T) {
 		strings.Contains(out, "node a") {
 		t.Error(out)
 	}
-	if got := s.ok("count", "codes"); got != "500\n" {
+	if got := s.ok("count", "--collection", "codes"); got != "500\n" {
 		t.Error(got)
 	}
 	if all, err := os.ReadDir(filepath.Join(s.dir, "backups")); err != nil || len(all) < 8 {
@@ -392,14 +408,14 @@ func TestPartial(t *testing.T) {
 	s.fails(1, []string{"create", "--shards", "2", "--cluster", "other"}, "0 nodes of cluster other run")
 	s.fails(1, []string{"create", "--shards", "2", "--cluster", "other", "--nodes", "a,b"},
 		"--servers-per-log 1")
-	s.ok("init", "codes", "--codes", "8")
-	s.feed(lines(50, func(i int) string { return fmt.Sprintf(`{"key":"%d","code":"%02x"}`, i, i) }), "put",
-		"codes")
+	s.ok("init", "--collection", "codes", "--codes", "8")
+	s.feed(lines(50, func(i int) string { return fmt.Sprintf(`{"key":"%d","code":"%02x"}`, i, i) }), "import",
+		"--collection", "codes", "--items", "-")
 	s.leave("b")
-	search := []string{"search", "codes", "--code", "00", "-k", "50", "--timeout", "500ms"}
+	search := []string{"search", "--collection", "codes", "--code", "00", "-k", "50", "--timeout", "500ms"}
 	s.fails(1, search, "shard 1, on nodes b", "fddhdb-cluster status")
 	out, remarks, code := s.try("", append(search, "--partial", "--json")...)
-	if code != 0 || !strings.Contains(out, `"missing":[1]`) ||
+	if code != 0 || !strings.Contains(out, `"hits":[{"key":"0"`) ||
 		remarks != "fddhdb-cluster: without shard 1, of which no node answers\n" {
 		t.Error(code, out, remarks)
 	}
@@ -407,8 +423,8 @@ func TestPartial(t *testing.T) {
 	for shard.Of(fmt.Sprint(key), 2) != 1 {
 		key++
 	}
-	s.fails(1, []string{"put", "codes", "--timeout", "500ms", "--item",
-		fmt.Sprintf(`{"key":"%d","code":"00"}`, key)}, "not known", "made again")
+	s.fails(1, []string{"put", "--collection", "codes", "--timeout", "500ms",
+		fmt.Sprint(key), "--code", "00"}, "not known", "made again")
 }
 
 // What credentials do not allow ends a verb at once, and says so.
@@ -416,7 +432,8 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	s := build(t, 1, `authorization { users: [
 		{user: admin, password: secret}
-		{user: reader, password: r, permissions: {publish: ["fddhdb.main.read.*", "fddhdb.main.nodes", "$JS.API.>"], subscribe: ["_INBOX.>", "fddhdb.main.changed"]}}
+		{user: reader, password: r, permissions: {publish: ["fddhdb.main.read.*", "fddhdb.main.nodes",
+			"$JS.API.>"], subscribe: ["_INBOX.>", "fddhdb.main.changed"]}}
 	] }`, nats.UserInfo("admin", "secret"))
 	as := func(user string) { s.servers = strings.Replace(s.plain, "nats://", "nats://"+user+"@", 1) }
 	as("admin:secret")
@@ -426,13 +443,13 @@ func TestRefused(t *testing.T) {
 			"--log-bytes", "64MiB")
 		return code == 0
 	})
-	s.ok("init", "codes", "--codes", "8")
+	s.ok("init", "--collection", "codes", "--codes", "8")
 	as("reader:r")
-	if got := s.ok("count", "codes"); got != "0\n" {
+	if got := s.ok("count", "--collection", "codes"); got != "0\n" {
 		t.Error(got)
 	}
 	s.fails(1, []string{"backup"}, "do not let these credentials publish", "fddhdb.main.admin.a")
-	s.fails(1, []string{"put", "codes", "--item", `{"key":"x","code":"00"}`},
+	s.fails(1, []string{"put", "--collection", "codes", "x", "--code", "00"},
 		"do not let these credentials publish", "fddhdb.main.log.0")
 	as("reader:wrong")
 	s.fails(1, []string{"status"}, "refuse these credentials")
