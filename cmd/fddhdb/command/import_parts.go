@@ -196,7 +196,7 @@ func (o *importing) put(item *db.Item) error {
 			o.Names(), o.row, item.Key)}
 	case numbered:
 		item.Key = strconv.Itoa(o.numberFrom + o.row)
-	case item.Key == "" && o.into.ID() == 0: // of a cluster, which has no counter
+	case item.Key == "" && (o.into.ID() == 0 || o.at != nil): // of a cluster, which has no counter
 		return &source.RowError{Err: exit.Failedf("%s: row %d has no key: --keys and --key-column say where keys are, --number-from 0 numbers the rows",
 			o.Names(), o.row)}
 	}
