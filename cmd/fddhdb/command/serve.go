@@ -2,21 +2,16 @@ package command
 
 import (
 	"cmp"
-	"crypto/tls"
 	"errors"
-	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/server"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
@@ -26,13 +21,8 @@ import (
 // A serving is a run of serve.
 type serving struct {
 	*verb
-	address           string
-	tokens, cert, key string
-	plain, readOnly   bool
-	maxK              int
-	rate              float64
-	timeout           time.Duration
-	bodyMiB           int
+	server   server.Flags
+	readOnly bool
 }
 
 func serveCommand(e *env) *cobra.Command {
@@ -56,67 +46,22 @@ func serveCommand(e *env) *cobra.Command {
 		fddhdb serve photos.db
 		fddhdb serve /var/lib/fddhdb --address :7070 --tokens tokens --plain
 		fddhdb search http://127.0.0.1:7070/photos --key cat.jpg`)
-	o, f := serving{verb: v}, v.f
-	f.StringVar(&o.address, "address", "127.0.0.1:7070", "serve on `HOST:PORT`; port 0 is a free one")
-	f.StringVar(&o.tokens, "tokens", "", "ask for the tokens of `FILE`")
-	f.StringVar(&o.cert, "tls-cert", "", "the certificate of the server, a `FILE`.pem")
-	f.StringVar(&o.key, "tls-key", "", "the key of the certificate, a `FILE`.pem")
-	f.BoolVar(&o.plain, "plain", false, "serve another address without TLS: a proxy in front has it")
-	f.BoolVar(&o.readOnly, "readonly", false, "serve what is there, and change nothing")
-	v.count(&o.maxK, "max-k", 10_000, 1, "the largest number `N` of hits of an answer")
-	f.Float64Var(&o.rate, "rate", 0, "the most requests a second of each token, `N` (default: no bound)")
-	f.DurationVar(&o.timeout, "timeout", time.Minute,
-		"the longest `TIME` of a request that is no import, export or job")
-	v.count(&o.bodyMiB, "max-body", 64, 1, "the largest body of a request, in `MIB`; imports are not bounded")
+	o := serving{verb: v}
+	o.server.Register(v.f)
+	v.f.BoolVar(&o.readOnly, "readonly", false, "serve what is there, and change nothing")
 	return v.does(o.run)
 }
 
-func (o *serving) check() error {
-	_, port, err := net.SplitHostPort(o.address)
-	local := serve.IsLoopback(o.address)
-	switch {
-	case err != nil || port == "":
-		return exit.Usagef("--address %q: HOST:PORT is expected, such as 127.0.0.1:7070 or :7070", o.address)
-	case (o.cert == "") != (o.key == ""):
-		return exit.Usagef("--tls-cert and --tls-key go together: one of them is missing")
-	case !local && o.tokens == "":
-		return exit.Usagef("--address %s can be reached from other machines: --tokens FILE says who may do what (fddhdb token makes it)", o.address)
-	case !local && o.cert == "" && !o.plain:
-		return exit.Usagef("--address %s can be reached from other machines: --tls-cert and --tls-key protect tokens and data on the way, or --plain says that a proxy in front of it does", o.address)
-	case o.rate < 0:
-		return exit.Usagef("--rate %v: 0 or more is possible", o.rate)
-	case o.timeout <= 0:
-		return exit.Usagef("--timeout %v: a time above 0 is expected", o.timeout)
-	case o.session != nil:
+func (o *serving) run() (err error) {
+	if o.session != nil {
 		return exit.Usagef("serve runs outside of the shell: fddhdb serve %s", o.dir)
 	}
-	return nil
-}
-
-func (o *serving) run() (err error) {
-	if err := o.check(); err != nil {
+	if err := o.server.Check(); err != nil {
 		return err
 	}
-	opt := serve.Options{MaxK: o.maxK, MaxBody: int64(o.bodyMiB) << 20, Rate: o.rate, Timeout: o.timeout,
-		Version: version(debug.ReadBuildInfo()).Version,
-		Logger:  slog.New(slog.NewTextHandler(o.Stderr, nil))}
-	var tokens serve.Tokens
-	var certificate serve.Certificate
-	load := func() error {
-		var err error
-		if o.tokens != "" {
-			err = tokens.Load(o.tokens)
-		}
-		if o.cert != "" {
-			err = errors.Join(err, certificate.Load(o.cert, o.key))
-		}
+	files, err := o.server.Open()
+	if err != nil {
 		return err
-	}
-	if err := load(); err != nil {
-		return exit.Failedf("%w", err)
-	}
-	if o.tokens != "" {
-		opt.Access = tokens.Access
 	}
 	dirs, err := databasesIn(o.args)
 	if err != nil {
@@ -127,37 +72,18 @@ func (o *serving) run() (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := serve.New(databases, opt)
-	if err != nil {
-		return err
-	}
-	var h http.Handler = s
-	if o.tokens == "" {
-		h = serve.Local(s)
-	}
-	l, err := net.Listen("tcp", o.address)
-	if err != nil {
-		return exit.Failedf("--address %s: %w: give another port, or 0 for a free one", o.address, err)
-	}
-	scheme, config := "http", (*tls.Config)(nil)
-	if o.cert != "" {
-		scheme, config = "https", certificate.Config()
-	}
-	url := scheme + "://" + l.Addr().String()
-	names := s.Names()
-	err = o.tell(map[string]any{"url": url, "databases": names}, "%s serves %s", url, strings.Join(names,
-		", "))
-	if err = errors.Join(err, o.Stdout.Flush()); err != nil {
-		return errors.Join(err, l.Close())
-	}
 	if o.signals != nil {
-		o.signals.Serving(12*time.Second, func() {
-			if err := load(); err != nil {
+		o.signals.Serving(server.Grace, func() {
+			if err := files.Load(); err != nil {
 				o.Warnf("SIGHUP: the tokens and the certificate are those of before: %v", err)
 			}
 		})
 	}
-	return serve.Serve(o.ctx, s, h, l, config)
+	return files.Run(o.ctx, databases, o.Stderr, func(url string, names []string) error {
+		err := o.tell(map[string]any{"url": url, "databases": names}, "%s serves %s", url,
+			strings.Join(names, ", "))
+		return errors.Join(err, o.Stdout.Flush())
+	})
 }
 
 // openAll opens databases, by the names that they get in URLs.

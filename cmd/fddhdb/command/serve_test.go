@@ -185,9 +185,9 @@ func TestServeFlags(t *testing.T) {
 		t.Errorf("the file has the token: %s, %v", b, err)
 	}
 	says(t, exit.Usage, "has a token of this name", "token", tokens, "--name", "a")
-	says(t, exit.Usage, "--tls-cert and --tls-key protect", "serve", f.db, "--address", "0.0.0.0:0",
+	says(t, exit.Usage, "--cert and --cert-key protect", "serve", f.db, "--address", "0.0.0.0:0",
 		"--tokens", tokens)
-	says(t, exit.Usage, "go together", "serve", f.db, "--tls-cert", "x")
+	says(t, exit.Usage, "go together", "serve", f.db, "--cert", "x")
 	says(t, exit.Usage, "HOST:PORT is expected", "serve", f.db, "--address", "7070")
 	says(t, exit.Usage, "is no database, and has none in it", "serve", t.TempDir())
 	url, _ := startServe(t, f.db, "--tokens", tokens)

@@ -3,26 +3,20 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net"
-	"net/http"
-	"runtime/debug"
-	"time"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/server"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/cluster"
-	"github.com/fddhdb/fddhdb/db/serve"
 )
 
-// grace is how long requests have to end when the server does.
-const grace = 8 * time.Second
-
 func serveCommand(e *env) *cobra.Command {
-	var address string
+	var o server.Flags
 	cmd := &cobra.Command{
 		Use:     "serve",
 		Short:   "Serve the cluster by HTTP",
@@ -33,31 +27,37 @@ func serveCommand(e *env) *cobra.Command {
 			with the URL. What a cluster cannot do has the status 501. Any number of servers may
 			serve a cluster.
 
-			At SIGTERM it takes no new requests, gives those under way 8 seconds, and ends jobs,
-			such as trainings, at once. Only this machine is served, and everybody who works on
-			it may do what the credentials of the server allow.`),
+			On a loopback address everybody on this machine may do what the credentials of the
+			server allow. On another address requests need a token of the file --tokens, which
+			fddhdb token makes, and the server a certificate, or --plain if a proxy in front of
+			it has one. SIGHUP reads tokens and certificate again.
+
+			At SIGTERM it takes no new requests, gives those under way nine seconds, and ends
+			jobs, such as trainings, at once.`),
 		Example: usage.Example(`
 			fddhdb-cluster serve --address 127.0.0.1:7070
 			fddhdb count http://127.0.0.1:7070/main --collection photos`),
 		Args: arguments(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if host, _, err := net.SplitHostPort(address); err != nil || !serve.IsLoopback(host) {
-				return exit.Usagef("--address %q: HOST:PORT of this machine is expected, such as 127.0.0.1:7070: there are no tokens for other machines yet", address)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Check(); err != nil {
+				return err
 			}
-			return e.word(e.serve(cmd.Context(), address))
+			return e.word(e.serve(cmd.Context(), &o))
 		},
 	}
-	cmd.Flags().StringVar(&address, "address", "127.0.0.1:7070",
-		"serve on `HOST:PORT` of this machine; port 0 is a free one")
+	o.Register(cmd.Flags())
 	return cmd
 }
 
 // serve serves the cluster until the context ends.
-func (e *env) serve(ctx context.Context, address string) (err error) {
-	log := slog.New(slog.NewTextHandler(e.Stderr, nil))
+func (e *env) serve(ctx context.Context, o *server.Flags) (err error) {
+	files, err := o.Open()
+	if err != nil {
+		return err
+	}
 	nc, err := e.link.connect("serve", func(err error) {
-		log.Error("the NATS servers refuse something",
-			"error", err)
+		e.Warnf("the NATS servers refuse something: %v",
+			err)
 	})
 	if err != nil {
 		return err
@@ -68,36 +68,31 @@ func (e *env) serve(ctx context.Context, address string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		version = info.Main.Version
-	}
-	s, err := serve.New(map[string]api.Database{e.link.cluster: c.Database(cluster.DatabaseOptions{})},
-		serve.Options{Logger: log, Version: version})
-	if err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return exit.Failedf("--address %s: %w: give another port, or 0 for a free one", address, err)
-	}
-	server := &http.Server{Handler: serve.Local(s), ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	url := "http://" + l.Addr().String() + "/" + e.link.cluster
-	if e.json {
-		err = e.PrintJSON(map[string]string{"url": url})
-	} else {
-		e.Printf("%s\n", url)
-	}
-	if err = errors.Join(err, e.Stdout.Flush()); err == nil {
-		select {
-		case err = <-ended: // it cannot go on
-		case <-ctx.Done():
-		}
-	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return errors.Join(err, s.Shutdown(ending), server.Close())
+	go func() {
+		for {
+			select {
+			case <-hangup:
+				if err := files.Load(); err != nil {
+					e.Warnf("SIGHUP: the tokens and the certificate are those of before: %v", err)
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	all := map[string]api.Database{e.link.cluster: c.Database(cluster.DatabaseOptions{})}
+	return files.Run(ctx, all, e.Stderr, func(url string, names []string) error {
+		url += "/" + e.link.cluster
+		if e.json {
+			err = e.PrintJSON(map[string]string{"url": url})
+		} else {
+			e.Printf("%s\n", url)
+		}
+		return errors.Join(err, e.Stdout.Flush())
+	})
 }

@@ -1,0 +1,136 @@
+// Package server serves databases by HTTP for a command: its flags, tokens and certificate, and its end.
+//
+// It reads the files that its flags name, and opens a port. Run ends with its context.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/serve"
+)
+
+// Grace is the time after a signal in which a server has ended.
+const Grace = 12 * time.Second
+
+// Flags say how to serve.
+type Flags struct {
+	Address           string
+	tokens, cert, key string
+	plain             bool
+	maxK, bodyMiB     uint
+	rate              float64
+	timeout           time.Duration
+}
+
+// Register adds the flags.
+func (o *Flags) Register(f *pflag.FlagSet) {
+	f.StringVar(&o.Address, "address", "127.0.0.1:7070", "serve on `HOST:PORT`; port 0 is a free one")
+	f.StringVar(&o.tokens, "tokens", "", "ask for the tokens of `FILE`, see fddhdb token")
+	f.StringVar(&o.cert, "cert", "", "the certificate of the server, a `FILE`.pem")
+	f.StringVar(&o.key, "cert-key", "", "the key of the certificate, a `FILE`.pem")
+	f.BoolVar(&o.plain, "plain", false, "serve another address without TLS: a proxy in front has it")
+	f.UintVar(&o.maxK, "max-k", 10_000, "the largest number `N` of hits of an answer")
+	f.UintVar(&o.bodyMiB, "max-body", 64, "the largest body of a request, in `MIB`; imports are not bounded")
+	f.Float64Var(&o.rate, "rate", 0, "the most requests a second of each token, `N` (default: no bound)")
+	f.DurationVar(&o.timeout, "timeout", time.Minute,
+		"the longest `TIME` of a request that is no import, export or job")
+}
+
+// Check checks that flags go together.
+func (o *Flags) Check() error {
+	_, port, err := net.SplitHostPort(o.Address)
+	local := serve.IsLoopback(o.Address)
+	switch {
+	case err != nil || port == "":
+		return exit.Usagef("--address %q: HOST:PORT is expected, such as 127.0.0.1:7070 or :7070", o.Address)
+	case (o.cert == "") != (o.key == ""):
+		return exit.Usagef("--cert and --cert-key go together: one of them is missing")
+	case !local && o.tokens == "":
+		return exit.Usagef("--address %s can be reached from other machines: --tokens FILE says who may do what (fddhdb token makes it)", o.Address)
+	case !local && o.cert == "" && !o.plain:
+		return exit.Usagef("--address %s can be reached from other machines: --cert and --cert-key protect tokens and data on the way, or --plain says that a proxy in front of it does", o.Address)
+	case o.rate < 0:
+		return exit.Usagef("--rate %v: 0 or more is possible", o.rate)
+	case o.timeout <= 0:
+		return exit.Usagef("--timeout %v: a time above 0 is expected", o.timeout)
+	case o.maxK == 0 || o.bodyMiB == 0 || o.bodyMiB > 1<<20:
+		return exit.Usagef("--max-k and --max-body are 1 or more, and --max-body a million at most")
+	}
+	return nil
+}
+
+// Files are the tokens and the certificate of a server.
+type Files struct {
+	flags       *Flags
+	tokens      serve.Tokens
+	certificate serve.Certificate
+}
+
+// Load reads the files, or reads them again. What cannot be read stays as it was.
+func (f *Files) Load() error {
+	var err error
+	if f.flags.tokens != "" {
+		err = f.tokens.Load(f.flags.tokens)
+	}
+	if f.flags.cert != "" {
+		err = errors.Join(err, f.certificate.Load(f.flags.cert, f.flags.key))
+	}
+	if err != nil {
+		return exit.Failedf("%w", err)
+	}
+	return nil
+}
+
+// Open reads the files that the flags name.
+func (o *Flags) Open() (*Files, error) {
+	f := &Files{flags: o}
+	return f, f.Load()
+}
+
+// Run serves databases until the context ends. It calls ready with the URL when it answers, and writes its
+// log to log.
+func (f *Files) Run(ctx context.Context, databases map[string]api.Database, log io.Writer,
+	ready func(url string, names []string) error) error {
+	o := f.flags
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		version = info.Main.Version
+	}
+	opt := serve.Options{MaxK: int(min(o.maxK, 1<<30)), MaxBody: int64(o.bodyMiB) << 20, Rate: o.rate,
+		Timeout: o.timeout, Version: version, Logger: slog.New(slog.NewTextHandler(log, nil))}
+	if o.tokens != "" {
+		opt.Access = f.tokens.Access
+	}
+	s, err := serve.New(databases, opt)
+	if err != nil {
+		return err
+	}
+	var h http.Handler = s
+	if o.tokens == "" {
+		h = serve.Local(s)
+	}
+	l, err := net.Listen("tcp", o.Address)
+	if err != nil {
+		return exit.Failedf("--address %s: %w: give another port, or 0 for a free one", o.Address, err)
+	}
+	scheme, config := "http", (*tls.Config)(nil)
+	if o.cert != "" {
+		scheme, config = "https", f.certificate.Config()
+	}
+	if err := ready(scheme+"://"+l.Addr().String(), s.Names()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return serve.Serve(ctx, s, h, l, config)
+}
