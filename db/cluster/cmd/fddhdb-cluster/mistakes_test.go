@@ -47,7 +47,7 @@ func TestMistakes(t *testing.T) {
 		{"delete", 2, "delete needs the key of an item"},
 		{"activate", 2, "fddhdb-cluster models lists them"},
 		{"index --recall 1.5", 2, "above 0, up to 1"},
-		{"serve --address 10.0.0.1:7070", 2, "there are no tokens for other machines yet"},
+		{"serve --address 10.0.0.1:7070", 2, "--tokens FILE says who may do what"},
 		{"serve --address nonsense", 2, "HOST:PORT"},
 		{"serve x", 2, `does not know what to do with "x"`},
 		{"count", 1, "no NATS server answers at nats://127.0.0.1:1"},
