@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -188,8 +189,9 @@ type env struct {
 	session *session       // session of the shell; nil outside of one
 	at      *Elsewhere     // the database of another program; nil in fddhdb
 
-	noAttach  bool   // a database that another process has open is an error
-	tokenFile string // has the token for servers
+	noAttach  bool          // a database that another process has open is an error
+	wait      time.Duration // for a process that has it open and serves nobody; 0: as attach.Options
+	tokenFile string        // has the token for servers
 }
 
 func (e *env) printError(err error) { e.Errorf("%s", exit.Message(err)) }

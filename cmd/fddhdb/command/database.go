@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -47,7 +48,7 @@ func (e *env) openPlace(ctx context.Context, dir string, options *db.Options) (p
 		}
 		return place{api.Folder(d, openRepository), d, d.Close}, nil
 	}
-	d, err := attach.Open(ctx, dir, attach.Options{DB: options, Stores: openRepository})
+	d, err := attach.Open(ctx, dir, attach.Options{DB: options, Stores: openRepository, Wait: e.wait})
 	if err != nil {
 		return place{}, err
 	}
@@ -69,7 +70,7 @@ func (e *env) openServer(url string) (place, error) {
 		}
 		token = strings.TrimSpace(string(b))
 	}
-	d, err := client.Open(url, client.Options{Token: token})
+	d, err := client.Open(url, client.Options{Token: token, Patience: 2 * time.Second})
 	if err != nil {
 		return place{}, exit.Usagef("%s", exit.Reason(err.Error()))
 	}
@@ -81,7 +82,7 @@ func (e *env) openServer(url string) (place, error) {
 func (p place) owner(what string) (*db.DB, error) {
 	if p.own == nil {
 		return nil, exit.Failedf(
-			"%s needs the folder for itself, and another process has it open: end that process first", what)
+			"%s needs the folder for itself: run it where the folder is, when no other process has that open", what)
 	}
 	return p.own, nil
 }
@@ -236,7 +237,8 @@ func noFile(dir string) error {
 // Look opens the database in dir, if possible, and runs f. It prints no
 // warnings.
 func (e *env) Look(ctx context.Context, dir string, f func(d api.Database)) {
-	quiet := &env{Printer: term.NewPrinter(io.Discard, io.Discard), session: e.session}
+	quiet := &env{Printer: term.NewPrinter(io.Discard, io.Discard), session: e.session, at: e.at,
+		noAttach: e.noAttach, tokenFile: e.tokenFile, wait: 200 * time.Millisecond}
 	_ = quiet.openAnd(ctx, dir, &db.Options{ReadOnly: true}, func(p place) error {
 		f(p.d)
 		return nil

@@ -75,7 +75,7 @@ func TestPlaceOfAnotherProcess(t *testing.T) {
 	for _, line := range []string{"explore", "verify --acknowledge", "repair"} {
 		err := s.Run(t.Context(), line)
 		if exit.Code(err) != exit.Failed || !strings.Contains(exit.Message(err),
-			line+" needs the folder for itself, and another process has it open: end that process first") {
+			line+" needs the folder for itself: run it where the folder is, when no other process has that open") {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
