@@ -1,6 +1,9 @@
 package dense
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // cholBlock is the number of columns of a factor that are computed at a time: whole
 // panels.
@@ -147,13 +150,17 @@ func eachRows(x Matrix[float64], workers int, f func(rows Matrix[float64])) {
 	})
 }
 
+// rooms are for products of some rows. They are used thousands of times in a training.
+var rooms = sync.Pool{New: func() any { return new([cholRows * cholBlock]float64) }}
+
 // subtractProduct subtracts from columns j to end-1 of x the product of its columns
 // from to to-1 with the transpose of the matrix that b was packed from.
 func subtractProduct(x Matrix[float64], j, end, from, to int, b *Packed[float64]) {
 	if from == to {
 		return
 	}
-	var room [cholRows * cholBlock]float64
+	room := rooms.Get().(*[cholRows * cholBlock]float64)
+	defer rooms.Put(room)
 	for i := 0; i < x.Rows; i += cholRows {
 		rows := x.Slice(i, min(i+cholRows, x.Rows))
 		product := Of(rows.Rows, end-j, room[:])
@@ -170,7 +177,8 @@ func subtractProduct(x Matrix[float64], j, end, from, to int, b *Packed[float64]
 // multiply replaces columns j to end-1 of x by their product with the transpose of the
 // matrix that b was packed from.
 func multiply(x Matrix[float64], j, end int, b *Packed[float64]) {
-	var room [cholRows * cholBlock]float64
+	room := rooms.Get().(*[cholRows * cholBlock]float64)
+	defer rooms.Put(room)
 	product := Of(x.Rows, end-j, room[:])
 	MulNT(product, x.columns(j, end), b)
 	for r := range product.Rows {
