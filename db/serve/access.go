@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -83,7 +84,7 @@ func (a *Access) sees(collection string) bool {
 // it could change something, in Origin. Programs that are no browsers send neither.
 func Local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := local(r); err != nil {
+		if err := CheckLocal(r); err != nil {
 			newAnswer(w).fail(err)
 			return
 		}
@@ -91,8 +92,9 @@ func Local(h http.Handler) http.Handler {
 	})
 }
 
-func local(r *http.Request) error {
-	foreign := func(text string) error { return &statusError{http.StatusForbidden, "forbidden", text} }
+// CheckLocal returns the ErrForbidden of a request that Local refuses.
+func CheckLocal(r *http.Request) error {
+	foreign := func(text string) error { return fmt.Errorf("%w: %s", rest.ErrForbidden, text) }
 	if !IsLoopback(r.Host) {
 		return foreign("the host of the request is not this machine: ask for http://127.0.0.1 or http://localhost, with the port")
 	}

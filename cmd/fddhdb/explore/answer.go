@@ -17,6 +17,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/serve"
+	"github.com/fddhdb/fddhdb/internal/rest"
 )
 
 // An endpoint answers requests at one path. Exactly one of its functions is set.
@@ -79,21 +81,10 @@ func badRequest(format string, args ...any) error {
 // status returns the HTTP status of an error.
 func status(err error) int {
 	var with *statusError
-	switch {
-	case errors.As(err, &with):
+	if errors.As(err, &with) {
 		return with.status
-	case errors.Is(err, context.DeadlineExceeded):
-		return http.StatusGatewayTimeout
-	case errors.Is(err, db.ErrInvalid):
-		return http.StatusBadRequest
-	case errors.Is(err, db.ErrNotFound):
-		return http.StatusNotFound
-	case errors.Is(err, db.ErrNoModel), errors.Is(err, db.ErrBusy):
-		return http.StatusConflict
-	case errors.Is(err, db.ErrClosed):
-		return http.StatusServiceUnavailable
 	}
-	return http.StatusInternalServerError
+	return rest.NewProblem(err).Status
 }
 
 // errorForm is the JSON answer to a failed request.
@@ -117,7 +108,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	protect(w.Header())
-	if err := guard(r); err != nil {
+	if err := serve.CheckLocal(r); err != nil {
 		s.fail(w, r, err)
 		return
 	}
