@@ -14,6 +14,33 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
+// Bounds of one operation of an import, for each shard.
+const (
+	importItems = 200
+	importBytes = 256 << 10
+)
+
+// sizeOf estimates the bytes of an item in a message.
+func sizeOf(it *db.Item) int {
+	n := 32 + len(it.Key) + len(it.Payload) + len(it.Code)
+	for _, v := range it.Vectors {
+		n += 16 + 4*len(v)
+	}
+	for _, v := range it.Sparse {
+		n += 16 + 8*len(v.Index)
+	}
+	for _, l := range it.Labels {
+		n += len(l)
+	}
+	for _, v := range it.Fields {
+		n += 16
+		if s, ok := v.(string); ok {
+			n += len(s)
+		}
+	}
+	return n
+}
+
 // batch is an api.Batch: its changes by shard. Commit makes those of a shard together.
 type batch struct {
 	client   *Client
@@ -103,7 +130,7 @@ func (b *batch) Mark(string, []byte) error {
 
 func (b *batch) Len() int { return b.n }
 
-// Full reports whether the shards have as much to do as in an import, see Collection.Import.
+// Full reports whether each shard has enough to do: more in an operation makes it no faster.
 func (b *batch) Full() bool {
 	return b.n >= importItems*b.client.Shards() || b.bytes >= importBytes*b.client.Shards()
 }

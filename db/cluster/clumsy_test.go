@@ -32,10 +32,6 @@ func TestClumsyPrograms(t *testing.T) {
 		}()
 		f()
 	}
-	caught("import", func() {
-		_,
-			_ = pairs.Import(t.Context(), each(items), cluster.ImportOptions{Progress: panics})
-	})
 	importAll(t, pairs, items)
 	if _, err := pairs.Train(t.Context(),
 		db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}); err != nil {

@@ -1,6 +1,10 @@
 package cluster
 
-import "context"
+import (
+	"context"
+
+	"github.com/fddhdb/fddhdb/db/api"
+)
 
 // RenewUnheard takes a lease, and renews it once more, as if the answer of the servers had been lost. end
 // gives it back; lost is closed when the holder has lost it.
@@ -12,3 +16,6 @@ func RenewUnheard(ctx context.Context, c *Client, name string) (end func(), lost
 	unheard := *l
 	return func() { l.end(c) }, l.ctx.Done(), unheard.renew(ctx)
 }
+
+// Database returns the cluster of a collection as a database of package api.
+func (c *Collection) Database() api.Database { return c.client.Database(DatabaseOptions{}) }

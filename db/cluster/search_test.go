@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -22,21 +21,23 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// each yields items as an import takes them.
-func each(items []*db.Item) iter.Seq2[*db.Item, error] {
-	return func(yield func(*db.Item, error) bool) {
-		for _, it := range items {
-			if !yield(it, nil) {
-				return
-			}
-		}
-	}
-}
-
+// importAll stores items by batches of the database of package api.
 func importAll(t testing.TB, c *cluster.Collection, items []*db.Item) {
 	t.Helper()
-	if n, err := c.Import(t.Context(), each(items), cluster.ImportOptions{}); err != nil || n != len(items) {
-		t.Fatal(n, err)
+	d := c.Database()
+	to, err := d.Collection(t.Context(), c.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	for i, it := range items {
+		if err = b.Put(to, it); err == nil && (b.Full() || i == len(items)-1) {
+			err = b.Commit(t.Context())
+			b = d.NewBatch()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -317,41 +318,5 @@ func TestPartialAnswers(t *testing.T) {
 	}
 	if len(seen) != 100 {
 		t.Errorf("%d of 100 items", len(seen))
-	}
-}
-
-// An import tells which items are refused, and stores the others.
-func TestImportOfBadItems(t *testing.T) {
-	h := build(t, 1, 1, 2, 1)
-	codes := codesOf(t, h.connect())
-	var items []*db.Item
-	for i := range 500 {
-		it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 0}}
-		if i%100 == 50 {
-			it.Code = it.Code[:1]
-		}
-		items = append(items, it)
-	}
-	var mu sync.Mutex
-	var refused []string
-	n, err := codes.Import(t.Context(), each(items),
-		cluster.ImportOptions{Refused: func(it *db.Item, why error) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if !errors.Is(why, db.ErrInvalid) {
-				t.Error(why)
-			}
-			refused = append(refused, it.Key)
-			return nil
-		}})
-	if err != nil || n != 495 || len(refused) != 5 {
-		t.Error(n, refused, err)
-	}
-	if n, err := codes.Count(t.Context(), ""); err != nil || n != 495 {
-		t.Error(n, err)
-	}
-	if _, err := codes.Import(t.Context(), each(items[:100]), cluster.ImportOptions{}); !errors.Is(err,
-		db.ErrInvalid) {
-		t.Error(err)
 	}
 }

@@ -309,7 +309,7 @@ func near(code []byte, r *rand.Rand) []byte {
 }
 
 // fill imports items with codes of 64 bits around some centres.
-func (l *load) fill(ctx context.Context, n int) error {
+func (l *load) fill(ctx context.Context, c *cluster.Client, n int) error {
 	r := rand.New(rand.NewPCG(1, 1))
 	var centres [][]byte
 	for range max(queries, n/100) {
@@ -319,18 +319,26 @@ func (l *load) fill(ctx context.Context, n int) error {
 		l.items = append(l.items, &db.Item{Key: fmt.Sprint("item-", i),
 			Code: near(centres[i%len(centres)], r)})
 	}
-	_, err := l.coll.Import(ctx, func(yield func(*db.Item, error) bool) {
-		for _, item := range l.items {
-			if !yield(item, nil) {
-				return
-			}
+	d := c.Database(cluster.DatabaseOptions{})
+	to, err := d.Collection(ctx, l.coll.Name())
+	if err != nil {
+		return err
+	}
+	b := d.NewBatch()
+	for i, item := range l.items {
+		if err = b.Put(to, item); err == nil && (b.Full() || i == len(l.items)-1) {
+			err = b.Commit(ctx)
+			b = d.NewBatch()
 		}
-	}, cluster.ImportOptions{})
+		if err != nil {
+			return err
+		}
+	}
 	for i := range queries {
 		l.codes = append(l.codes, near(centres[i], r))
 		l.least = append(l.least, l.nearest(i))
 	}
-	return err
+	return nil
 }
 
 // story kills and starts again, while the load goes on.
@@ -379,7 +387,7 @@ func show(ctx context.Context, n int) error {
 		return err
 	}
 	begin := time.Now()
-	if err := l.fill(ctx, n); err != nil {
+	if err := l.fill(ctx, s.client, n); err != nil {
 		return err
 	}
 	fmt.Printf("%d items are there, after %.1f s\n", n, time.Since(begin).Seconds())
