@@ -13,6 +13,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,8 +31,11 @@ import (
 // maxLine bounds an item of an import, in bytes of JSON.
 const maxLine = 64 << 20
 
-// npyType is the type of arrays of numpy.
-const npyType = "application/x-npy"
+// npyType is the type of arrays of numpy, octets that of models.
+const (
+	npyType = "application/x-npy"
+	octets  = "application/octet-stream"
+)
 
 // registerBulk adds the routes that bring many items in and out.
 func registerBulk(t *router) {
@@ -43,7 +47,8 @@ func registerBulk(t *router) {
 		parameter{"codes", "of a body that is a .npy: its rows are codes", "boolean", 0},
 		parameter{"number_from",
 			"of a body that is a .npy: the key of row i is this number plus i; default: the next free numbers", "integer", math.MaxInt64})
-	in.accepts, in.untimed, in.run = ndjson, true, importItems
+	in.accepts, in.untimed, in.run = []string{ndjson, npyType}, true, importItems
+	in.line = reflect.TypeFor[rest.Item]()
 	out := handle(t, "GET", ofCollection+":export", Read,
 		"Read many items, in database order: an item a line",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil },
@@ -53,13 +58,15 @@ func registerBulk(t *router) {
 			{"vectors", "a .npy of the vectors of this dense modality, in place of the items", "string", 0},
 			{"codes", "a .npy of the codes, in place of the items", "boolean", 0},
 		}, append(filtered, inSpace...)...)...)
-	out.produces, out.untimed, out.status, out.run = ndjson, true, http.StatusOK, exportItems
+	out.produces, out.untimed, out.status = []string{ndjson, npyType}, true, http.StatusOK
+	out.line, out.run = reflect.TypeFor[db.Item](), exportItems
 	keys := on(t, "GET", ofCollection+"/keys", Read,
 		"List the keys with a prefix, in order: a JSON string a line",
 		func(context.Context, api.Collection, *request, *none) (*none, error) { return nil, nil },
 		parameter{"prefix", "of the keys", "string", 0},
 		parameter{"limit", "number of keys; 0: all", "integer", math.MaxInt32})
-	keys.produces, keys.untimed, keys.status = ndjson, true, http.StatusOK
+	keys.produces, keys.untimed, keys.status = []string{ndjson}, true, http.StatusOK
+	keys.line = reflect.TypeFor[string]()
 	keys.run = func(ctx context.Context, r *request) error {
 		prefix, limit := r.text("prefix"), r.number("limit")
 		c, err := r.collection(ctx)
@@ -70,7 +77,7 @@ func registerBulk(t *router) {
 	}
 	model := handle(t, "GET", ofCollection+"/model", Read, "Read the model of a space",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil }, inSpace...)
-	model.produces, model.status, model.untimed = "application/octet-stream", http.StatusOK, true
+	model.produces, model.status, model.untimed = []string{octets}, http.StatusOK, true
 	model.run = func(ctx context.Context, r *request) error {
 		c, err := r.collection(ctx)
 		if err != nil {
@@ -80,7 +87,7 @@ func registerBulk(t *router) {
 		if err := c.ExportModel(ctx, &b); err != nil {
 			return err
 		}
-		r.w.Header().Set("Content-Type", "application/octet-stream")
+		r.w.Header().Set("Content-Type", octets)
 		_, _ = r.w.Write(b.Bytes())
 		return nil
 	}
@@ -99,7 +106,7 @@ func registerBulk(t *router) {
 					db.ImportModelOptions{Activate: activate, Progress: t.progress})
 			}, err
 		}, parameter{"activate", "make the new space the active one", "boolean", 0})
-	put.accepts = "application/octet-stream"
+	put.accepts = []string{octets}
 }
 
 // first yields the first n values of a sequence; 0 is all.

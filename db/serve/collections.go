@@ -299,6 +299,9 @@ func registerModels(t *router) {
 				return nil, err
 			}
 			all, err := c.Evaluate(ctx, e)
+			if all == nil {
+				all = []report.Retrieval{}
+			}
 			return &rest.Retrievals{Retrievals: all}, err
 		}).scope = Read
 	on(t, "POST", ofCollection+":activate", Admin, "Make another space of codes the active one",

@@ -12,6 +12,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -38,7 +39,8 @@ func registerItems(t *router) {
 				_, err := c.Put(ctx, item)
 				return err
 			})
-		})
+		}).headers = []parameter{{"If-Match", "the ETag that the item must have; *: any", "string", 0},
+		{"If-None-Match", "*: the item must be new", "string", 0}}
 	on(t, "PATCH", ofItem, Write, "Set the parts of an item that the body has",
 		func(ctx context.Context, c api.Collection, r *request, in *rest.Item) (*rest.Written, error) {
 			return r.store(ctx, c, in, func(item *db.Item) error {
@@ -76,7 +78,8 @@ func registerItems(t *router) {
 	write := handle(t, "POST", ofDatabase+":write", Write,
 		"Make changes together, all or none: a change a line",
 		func(context.Context, *request, *none) (*rest.Written, error) { return nil, nil })
-	write.accepts, write.run = ndjson, writeBatch
+	write.accepts, write.run = []string{ndjson}, writeBatch
+	write.line = reflect.TypeFor[rest.Change]()
 }
 
 // etag returns a name of the contents of an item.

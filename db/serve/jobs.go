@@ -20,6 +20,9 @@ import (
 // keptJobs is how many jobs that have ended are kept, for their results.
 const keptJobs = 100
 
+// eventStream is the type of the events of a job.
+const eventStream = "text/event-stream"
+
 // maxJobs bounds the jobs that run at a time.
 const maxJobs = 32
 
@@ -123,7 +126,7 @@ func (r *request) begin(work func(context.Context, telling) (any, error)) error 
 		return err
 	}
 	go r.s.work(ctx, j, work)
-	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+	if strings.Contains(r.Header.Get("Accept"), eventStream) {
 		return r.follow(j, true)
 	}
 	r.w.Header().Set("Location", "/v1/"+r.PathValue("database")+"/jobs/"+j.form.ID)
@@ -252,8 +255,8 @@ func registerJobs(t *router) {
 	events := handle(t, "GET", "/v1/{database}/jobs/{job}/events", Read,
 		"Follow a job: events progress, finding and end, each with JSON",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil })
-	events.forEach, events.produces, events.untimed, events.status = true, "text/event-stream", true,
-		http.StatusOK
+	events.produces, events.untimed, events.status = []string{eventStream}, true, http.StatusOK
+	events.forEach = true
 	events.run = func(_ context.Context, r *request) error {
 		j, err := r.job()
 		if err != nil {
@@ -266,7 +269,7 @@ func registerJobs(t *router) {
 // follow writes the events of a job until it ends. The job of owns ends if the client goes away.
 func (r *request) follow(j *job, owns bool) error {
 	h := r.w.Header()
-	h.Set("Content-Type", "text/event-stream")
+	h.Set("Content-Type", eventStream)
 	h.Set("Cache-Control", "no-store")
 	r.w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(r.w)

@@ -6,26 +6,31 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/rest"
 )
 
 // registerOpen adds the routes that anybody may ask for.
 func (s *Server) registerOpen(t *router) {
+	// A busy server is alive: it answers without a place.
 	handle(t, "GET", "/healthz", 0, "Say that the server runs",
-		func(context.Context, *request, *none) (*none, error) { return nil, nil })
+		func(context.Context, *request, *none) (*none, error) { return nil, nil }).untimed = true
 	handle(t, "GET", "/readyz", 0, "Say that the server takes requests",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil })
 	document := handle(t, "GET", "/openapi.json", 0, "Describe all paths, by OpenAPI 3.1",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil })
-	document.produces, document.status = "application/json", http.StatusOK
+	document.produces, document.status = []string{"application/json"}, http.StatusOK
+	once := sync.OnceValues(s.document) // anybody may ask, and it takes milliseconds
 	document.run = func(_ context.Context, r *request) error {
-		b, err := s.document()
+		b, err := once()
 		if err != nil {
 			return err
 		}
@@ -44,18 +49,30 @@ func (s *Server) document() ([]byte, error) {
 	for of, as := range custom {
 		schemas.RegisterTypeAlias(of, as)
 	}
-	o := &huma.OpenAPI{OpenAPI: "3.1.0", Info: &huma.Info{Title: "fddhdb", Version: s.opt.Version,
-		Description: "Databases of items with vectors, labels and codes."},
-		Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
-			"token": {Type: "http", Scheme: "bearer"}}},
-		Paths: map[string]*huma.PathItem{}}
+	version := s.opt.Version
+	if version == "" {
+		version = "0" // OpenAPI wants one
+	}
+	o := &huma.OpenAPI{OpenAPI: "3.1.0", Info: &huma.Info{Title: "fddhdb", Version: version,
+		Description: "Databases of items with vectors, labels and codes. x-line is the schema of each line of a " +
+			"body, x-result that of the result of a job."},
+		Components: &huma.Components{Schemas: schemas}, Paths: map[string]*huma.PathItem{}}
+	secure := s.opt.Access != nil
+	if secure {
+		o.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+			"token": {Type: "http", Scheme: "bearer"}}
+	}
+	for _, t := range []reflect.Type{reflect.TypeFor[rest.StreamError](), reflect.TypeFor[rest.Progress](),
+		reflect.TypeFor[report.Finding]()} { // of streams
+		schemas.Schema(t, true, "")
+	}
 	for _, route := range s.routes.routes {
 		at := o.Paths[route.path]
 		if at == nil {
 			at = &huma.PathItem{}
 			o.Paths[route.path] = at
 		}
-		op := route.operation(schemas)
+		op := route.operation(schemas, secure)
 		switch route.method {
 		case http.MethodGet:
 			at.Get = op
@@ -69,31 +86,84 @@ func (s *Server) document() ([]byte, error) {
 			at.Delete = op
 		}
 	}
+	for _, schema := range schemas.Map() {
+		tidy(schema)
+	}
 	return json.Marshal(o)
 }
 
+// tidy corrects what huma says of types of Go: an optional list is left out, and never null; an array is
+// never null; and a format of signed numbers is none of unsigned ones.
+func tidy(s *huma.Schema) {
+	if s == nil {
+		return
+	}
+	s.Nullable = s.Nullable && s.MinItems == nil
+	if s.Type == "integer" && s.Minimum != nil {
+		s.Format = ""
+	}
+	for name, p := range s.Properties {
+		if p.Type == "array" && !slices.Contains(s.Required, name) {
+			p.Nullable = false
+		}
+		tidy(p)
+	}
+	tidy(s.Items)
+	if of, is := s.AdditionalProperties.(*huma.Schema); is {
+		tidy(of)
+	}
+	for _, of := range s.OneOf {
+		tidy(of)
+	}
+}
+
 // operation returns what the document says of a route.
-func (o *route) operation(schemas huma.Registry) *huma.Operation {
+func (o *route) operation(schemas huma.Registry, secure bool) *huma.Operation {
 	op := &huma.Operation{OperationID: operationID(o), Summary: o.summary,
 		Responses: map[string]*huma.Response{}}
 	if o.scope > 0 {
 		op.Description = "Needs the scope " + o.scope.String() + "."
-		op.Security = []map[string][]string{{"token": {}}}
+		if secure {
+			op.Security = []map[string][]string{{"token": {}}}
+		}
 	}
 	for _, name := range wildcards.FindAllStringSubmatch(o.path, -1) {
 		op.Parameters = append(op.Parameters, &huma.Param{Name: name[1], In: "path", Required: true,
 			Schema: &huma.Schema{Type: "string"}})
 	}
 	for _, p := range o.parameters {
+		schema := &huma.Schema{Type: p.kind}
+		if p.kind == "integer" {
+			schema.Minimum = new(float64)
+			if p.most < 1<<53 {
+				most := float64(p.most)
+				schema.Maximum = &most
+			}
+		}
 		op.Parameters = append(op.Parameters, &huma.Param{Name: p.name, In: "query", Description: p.doc,
+			Schema: schema})
+	}
+	for _, p := range o.headers {
+		op.Parameters = append(op.Parameters, &huma.Param{Name: p.name, In: "header", Description: p.doc,
 			Schema: &huma.Schema{Type: p.kind}})
 	}
 	schemaOf := func(t reflect.Type) map[string]*huma.MediaType {
 		return map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(t, true, "")}}
 	}
+	// types are bodies that are not JSON.
+	types := func(names []string) map[string]*huma.MediaType {
+		content := map[string]*huma.MediaType{}
+		for _, name := range names {
+			content[name] = &huma.MediaType{}
+			if name == ndjson && o.line != nil {
+				content[name].Extensions = map[string]any{"x-line": schemas.Schema(o.line, true, "")}
+			}
+		}
+		return content
+	}
 	switch {
-	case o.accepts != "":
-		op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{o.accepts: {}}}
+	case o.accepts != nil:
+		op.RequestBody = &huma.RequestBody{Content: types(o.accepts)}
 	case o.in != nil:
 		op.RequestBody = &huma.RequestBody{Content: schemaOf(o.in)}
 	}
@@ -103,9 +173,14 @@ func (o *route) operation(schemas huma.Registry) *huma.Operation {
 		response.Description = "begun; with Accept: text/event-stream the status is 200, and the body the events"
 		response.Content = schemaOf(reflect.TypeFor[rest.Job]())
 		op.Responses["200"] = &huma.Response{Description: "the events of the job",
-			Content: map[string]*huma.MediaType{"text/event-stream": {}}}
-	case o.produces != "":
-		response.Content = map[string]*huma.MediaType{o.produces: {}}
+			Content: types([]string{eventStream})}
+		result := o.out
+		if result == nil {
+			result = reflect.TypeFor[struct{}]()
+		}
+		op.Extensions = map[string]any{"x-result": schemas.Schema(result, true, "Nothing")}
+	case o.produces != nil:
+		response.Content = types(o.produces)
 	case o.out != nil:
 		response.Content = schemaOf(o.out)
 	}
@@ -142,28 +217,39 @@ func schemaName(t reflect.Type, hint string) string {
 
 // custom are the types whose JSON is not that of their fields, and the schemas of it.
 var custom = map[reflect.Type]reflect.Type{
-	reflect.TypeFor[rest.Vector]():     reflect.TypeFor[vectorSchema](),
-	reflect.TypeFor[rest.Args]():       reflect.TypeFor[argsSchema](),
-	reflect.TypeFor[rest.Fields]():     reflect.TypeFor[fieldsSchema](),
-	reflect.TypeFor[db.Item]():         reflect.TypeFor[itemSchema](),
-	reflect.TypeFor[db.Hit]():          reflect.TypeFor[hitSchema](),
-	reflect.TypeFor[db.Result]():       reflect.TypeFor[resultSchema](),
-	reflect.TypeFor[db.FacetCount]():   reflect.TypeFor[facetSchema](),
-	reflect.TypeFor[rest.Hex]():        reflect.TypeFor[hexSchema](),
-	reflect.TypeFor[json.RawMessage](): reflect.TypeFor[anySchema](),
+	reflect.TypeFor[rest.Vector]():      reflect.TypeFor[vectorSchema](),
+	reflect.TypeFor[rest.Args]():        reflect.TypeFor[argsSchema](),
+	reflect.TypeFor[rest.Fields]():      reflect.TypeFor[fieldsSchema](),
+	reflect.TypeFor[rest.Expectation](): reflect.TypeFor[expectationSchema](),
+	reflect.TypeFor[db.Item]():          reflect.TypeFor[itemSchema](),
+	reflect.TypeFor[db.Hit]():           reflect.TypeFor[hitSchema](),
+	reflect.TypeFor[db.Result]():        reflect.TypeFor[resultSchema](),
+	reflect.TypeFor[db.FacetCount]():    reflect.TypeFor[facetSchema](),
+	reflect.TypeFor[rest.Hex]():         reflect.TypeFor[hexSchema](),
+	reflect.TypeFor[json.RawMessage]():  reflect.TypeFor[anySchema](),
 }
 
 type (
-	vectorSchema struct{}
-	argsSchema   struct{}
-	fieldsSchema struct{}
-	itemSchema   struct{}
-	hitSchema    struct{}
-	resultSchema struct{}
-	facetSchema  struct{}
-	hexSchema    struct{}
-	anySchema    struct{}
+	vectorSchema      struct{}
+	argsSchema        struct{}
+	fieldsSchema      struct{}
+	expectationSchema struct{}
+	itemSchema        struct{}
+	hitSchema         struct{}
+	resultSchema      struct{}
+	facetSchema       struct{}
+	hexSchema         struct{}
+	anySchema         struct{}
 )
+
+// named puts a schema among the components, and returns a reference to it.
+func named(r huma.Registry, name string, of func() *huma.Schema) *huma.Schema {
+	if all := r.Map(); all[name] == nil {
+		all[name] = &huma.Schema{} // it may refer to itself
+		all[name] = of()
+	}
+	return &huma.Schema{Ref: "#/components/schemas/" + name}
+}
 
 func object(required []string, properties map[string]*huma.Schema) *huma.Schema {
 	return &huma.Schema{Type: "object", Properties: properties, Required: required,
@@ -188,25 +274,40 @@ func scalars() []*huma.Schema {
 	return []*huma.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}
 }
 
-func sparse() *huma.Schema {
-	return object([]string{"i", "v"}, map[string]*huma.Schema{"i": listOf(whole("dimensions, ascending")),
-		"v": listOf(number("their numbers"))})
+func base64Text() *huma.Schema {
+	return &huma.Schema{Type: "string", ContentEncoding: "base64"}
+}
+
+func sparse(r huma.Registry) *huma.Schema {
+	return named(r, "Sparse", func() *huma.Schema {
+		return object([]string{"i", "v"}, map[string]*huma.Schema{"i": listOf(whole("dimensions, ascending")),
+			"v": listOf(number("their numbers"))})
+	})
 }
 
 // Schema implements huma.SchemaProvider, as the methods below.
-func (vectorSchema) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{Description: "a vector: numbers; {i, v} if it is sparse; or float32, little endian, in base64",
-		OneOf: []*huma.Schema{listOf(number("")), sparse(), text("float32, little endian, in base64"),
-			{Type: "null"}}}
+func (vectorSchema) Schema(r huma.Registry) *huma.Schema {
+	return named(r, "Vector", func() *huma.Schema {
+		return &huma.Schema{Description: "numbers; {i, v} if the vector is sparse; or float32, little endian, in base64",
+			OneOf: []*huma.Schema{listOf(number("")), sparse(r), base64Text(), {Type: "null"}}}
+	})
 }
 
 func (argsSchema) Schema(huma.Registry) *huma.Schema {
 	return listOf(&huma.Schema{OneOf: append(scalars(), listOf(&huma.Schema{OneOf: scalars()}))})
 }
 
-func (fieldsSchema) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: "object", AdditionalProperties: &huma.Schema{OneOf: append(scalars(),
-		&huma.Schema{Type: "null"})}}
+func (fieldsSchema) Schema(r huma.Registry) *huma.Schema {
+	return named(r, "Fields", func() *huma.Schema {
+		return &huma.Schema{Type: "object", AdditionalProperties: &huma.Schema{OneOf: append(scalars(),
+			&huma.Schema{Type: "null"})}}
+	})
+}
+
+func (expectationSchema) Schema(r huma.Registry) *huma.Schema {
+	return object([]string{"key", "item"}, map[string]*huma.Schema{"key": text("of the item"),
+		"item": {Description: "the stored item, as it was read; null: there is none",
+			OneOf: []*huma.Schema{r.Schema(reflect.TypeFor[rest.Item](), true, ""), {Type: "null"}}}})
 }
 
 func (hexSchema) Schema(huma.Registry) *huma.Schema {
@@ -215,25 +316,29 @@ func (hexSchema) Schema(huma.Registry) *huma.Schema {
 
 func (anySchema) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
-func (itemSchema) Schema(huma.Registry) *huma.Schema {
-	return object([]string{"key", "labels"}, map[string]*huma.Schema{
-		"key": text("of the item"), "labels": listOf(text("")),
-		"vectors": {Type: "object", AdditionalProperties: &huma.Schema{
-			OneOf: []*huma.Schema{listOf(number("")), sparse()}}},
-		"fields":  fieldsSchema{}.Schema(nil),
-		"payload": text("in base64"), "code": hexSchema{}.Schema(nil),
-		"code_from":  text("what the code is made from"),
-		"modalities": listOf(text("of an item of an index-only copy")),
+func (itemSchema) Schema(r huma.Registry) *huma.Schema {
+	return named(r, "Item", func() *huma.Schema {
+		return object([]string{"key", "labels"}, map[string]*huma.Schema{
+			"key": text("of the item"), "labels": listOf(text("")),
+			"vectors": {Type: "object", AdditionalProperties: &huma.Schema{
+				OneOf: []*huma.Schema{listOf(number("")), sparse(r)}}},
+			"fields":  fieldsSchema{}.Schema(r),
+			"payload": base64Text(), "code": hexSchema{}.Schema(r),
+			"code_from":  text("what the code is made from"),
+			"modalities": listOf(text("of an item of an index-only copy")),
+		})
 	})
 }
 
 func (hitSchema) Schema(r huma.Registry) *huma.Schema {
-	return object([]string{"key", "row", "distance", "score", "similarity"}, map[string]*huma.Schema{
-		"key": text("of the item"), "row": whole("its place in database order"),
-		"distance":   nullable(whole("in bits; null in an answer by vectors")),
-		"score":      nullable(number("how well the query agrees with the code; null for a query by code")),
-		"similarity": nullable(number("of the vectors or projections; null where nothing was compared")),
-		"cursor":     text("goes on behind this hit"), "item": itemSchema{}.Schema(r),
+	return named(r, "Hit", func() *huma.Schema {
+		return object([]string{"key", "row", "distance", "score", "similarity"}, map[string]*huma.Schema{
+			"key": text("of the item"), "row": whole("its place in database order"),
+			"distance":   nullable(whole("in bits; null in an answer by vectors")),
+			"score":      nullable(number("how well the query agrees with the code; null for a query by code")),
+			"similarity": nullable(number("of the vectors or projections; null where nothing was compared")),
+			"cursor":     text("goes on behind this hit"), "item": itemSchema{}.Schema(r),
+		})
 	})
 }
 
@@ -243,11 +348,13 @@ func (facetSchema) Schema(huma.Registry) *huma.Schema {
 }
 
 func (resultSchema) Schema(r huma.Registry) *huma.Schema {
-	return object([]string{"hits", "next", "space", "revision"}, map[string]*huma.Schema{
-		"hits": listOf(hitSchema{}.Schema(r)), "next": nullable(text("cursor: goes on behind this answer")),
-		"total": whole("items within the radius"), "space": whole("of the codes; 0: an answer by vectors"),
-		"revision": whole("of the space"), "rerank": text("order of the hits; auto if it is not there"),
-		"facets":      listOf(r.Schema(reflect.TypeFor[db.Facets](), true, "")),
-		"approximate": {Type: "boolean", Description: "items may be missing, by the recall of the index"},
+	return named(r, "Result", func() *huma.Schema {
+		return object([]string{"hits", "next", "space", "revision"}, map[string]*huma.Schema{
+			"hits": listOf(hitSchema{}.Schema(r)), "next": nullable(text("cursor: goes on behind this answer")),
+			"total": whole("items within the radius"), "space": whole("of the codes; 0: an answer by vectors"),
+			"revision": whole("of the space"), "rerank": text("order of the hits; auto if it is not there"),
+			"facets":      listOf(r.Schema(reflect.TypeFor[db.Facets](), true, "")),
+			"approximate": {Type: "boolean", Description: "items may be missing, by the recall of the index"},
+		})
 	})
 }

@@ -28,10 +28,12 @@ type route struct {
 	method, path string // a wildcard may be followed by :verb
 	summary      string
 	scope        Scope
-	parameters   []parameter
-	in, out      reflect.Type // JSON of the body and of the answer; nil: none
-	accepts      string       // type of a body that is not JSON
-	produces     string       // type of an answer that is not JSON
+	parameters   []parameter  // in the query of the URL
+	headers      []parameter  // that mean something here
+	in, out      reflect.Type // JSON of the body and of the answer, or of the result of a job; nil: none
+	accepts      []string     // types of a body that is not JSON
+	produces     []string     // types of an answer that is not JSON
+	line         reflect.Type // JSON of each line of such a body or answer
 	status       int          // of a success
 	untimed      bool         // the request may take any time, and takes no place: its parts do
 	job          bool

@@ -8,13 +8,13 @@ import (
 
 // Databases are the databases of a server.
 type Databases struct {
-	Databases []string `json:"databases"`
+	Databases []string `json:"databases" nullable:"false"`
 	Version   string   `json:"version,omitempty" doc:"of the server"`
 }
 
 // Collections are the names of collections.
 type Collections struct {
-	Collections []string `json:"collections"`
+	Collections []string `json:"collections" nullable:"false"`
 }
 
 // A Collection is a collection with its schema.
@@ -63,7 +63,7 @@ type Facets struct {
 
 // Labels are labels in the order in which they first came.
 type Labels struct {
-	Labels []string `json:"labels"`
+	Labels []string `json:"labels" nullable:"false"`
 }
 
 // Renaming gives a label another name.
@@ -140,12 +140,12 @@ func (f *Evaluation) Evaluation() (db.Evaluation, error) {
 
 // Retrievals are the figures of an evaluation.
 type Retrievals struct {
-	Retrievals []report.Retrieval `json:"retrievals"`
+	Retrievals []report.Retrieval `json:"retrievals" nullable:"false"`
 }
 
 // Spaces are the spaces of codes of a collection.
 type Spaces struct {
-	Spaces []report.SpaceInfo `json:"spaces"`
+	Spaces []report.SpaceInfo `json:"spaces" nullable:"false"`
 }
 
 // Space names a space of codes.
@@ -162,7 +162,7 @@ type Revision struct {
 
 // Indexes are the indexes of vectors of a collection.
 type Indexes struct {
-	Indexes []report.VectorIndex `json:"indexes"`
+	Indexes []report.VectorIndex `json:"indexes" nullable:"false"`
 }
 
 // Backup says where to make a backup, and of what.

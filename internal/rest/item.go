@@ -121,18 +121,18 @@ type Change struct {
 // An Expectation is what Batch.Expect takes.
 type Expectation struct {
 	Key  string `json:"key"`
-	Item *Item  `json:"item" doc:"the stored item, as it was read; null: there is none" nullable:"true"`
+	Item *Item  `json:"item" doc:"the stored item, as it was read; null: there is none"`
 }
 
 // A Mark is bytes under a name.
 type Mark struct {
 	Name  string `json:"name"`
-	Value []byte `json:"value" doc:"in base64; empty: delete the mark"`
+	Value []byte `json:"value" doc:"in base64; empty or null: delete the mark" nullable:"true"`
 }
 
 // Written is the answer to a batch.
 type Written struct {
-	Keys []string `json:"keys" doc:"of the items that were put and merged, in that order"`
+	Keys []string `json:"keys" nullable:"false" doc:"of the items that were put and merged, in that order"`
 }
 
 // States of a job.
@@ -161,7 +161,7 @@ type Job struct {
 
 // Jobs is a list of jobs.
 type Jobs struct {
-	Jobs []Job `json:"jobs"`
+	Jobs []Job `json:"jobs" nullable:"false"`
 }
 
 // A Progress is an event of a job.
