@@ -85,7 +85,7 @@ func (a *Access) sees(collection string) bool {
 func Local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := CheckLocal(r); err != nil {
-			newAnswer(w).fail(err)
+			(&answer{ResponseWriter: w}).fail(err)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -13,10 +13,12 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -47,8 +49,8 @@ func registerBulk(t *router) {
 		parameter{"codes", "of a body that is a .npy: its rows are codes", "boolean", 0},
 		parameter{"number_from",
 			"of a body that is a .npy: the key of row i is this number plus i; default: the next free numbers", "integer", math.MaxInt64})
-	in.accepts, in.untimed, in.run = []string{ndjson, npyType}, true, importItems
-	in.line = reflect.TypeFor[rest.Item]()
+	in.accepts, in.untimed, in.inParts = []string{ndjson, npyType}, true, true
+	in.line, in.run = reflect.TypeFor[rest.Item](), importItems
 	out := handle(t, "GET", ofCollection+":export", Read,
 		"Read many items, in database order: an item a line",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil },
@@ -100,7 +102,7 @@ func registerBulk(t *router) {
 			if err != nil {
 				return nil, err
 			}
-			b, err := r.body()
+			b := r.raw
 			return func(ctx context.Context, t telling) (*report.Training, error) {
 				return c.ImportModel(ctx, bytes.NewReader(b),
 					db.ImportModelOptions{Activate: activate, Progress: t.progress})
@@ -163,6 +165,8 @@ func importItems(ctx context.Context, r *request) error {
 		return err
 	}
 	imp.s, imp.c, imp.b = r.s, c, imp.d.NewBatch()
+	r.Body = &patient{r.Body, http.NewResponseController(r.w), r.s.opt.Timeout}
+	defer r.Body.Close()
 	in, err := decompressed(r.Request)
 	if err != nil {
 		return err
@@ -184,6 +188,20 @@ func importItems(ctx context.Context, r *request) error {
 		return err
 	}
 	return r.w.json(http.StatusOK, imp.out)
+}
+
+// A patient is a body whose sender has to go on within a time.
+type patient struct {
+	io.ReadCloser
+	control *http.ResponseController
+	timeout time.Duration
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	_ = p.control.SetReadDeadline(time.Now().Add(p.timeout))
+	n, err := p.ReadCloser.Read(b)
+	_ = p.control.SetReadDeadline(time.Time{}) // it would end the context while items are stored
+	return n, err
 }
 
 // An importing is an import under way.
@@ -272,7 +290,7 @@ func (imp *importing) lines(ctx context.Context, in io.Reader) error {
 		return fmt.Errorf("%w: row %d has more than %d bytes", rest.ErrTooLarge, imp.row, maxLine)
 	}
 	if scan.Err() != nil {
-		return fault.Invalid("body: %w", scan.Err())
+		return unread(scan.Err())
 	}
 	return nil
 }
@@ -292,14 +310,14 @@ func (imp *importing) array(ctx context.Context, r *request, in io.Reader) error
 	}
 	rows, err := npy.Read(in, "body", r.ContentLength)
 	if err != nil {
-		return fault.Invalid("%w", err)
+		return badArray(err)
 	}
 	x, code := make([]float32, rows.Cols), make([]byte, rows.Cols)
 	for {
 		if err := rows.Next(x); err == io.EOF {
 			return nil
 		} else if err != nil {
-			return fault.Invalid("%w", err)
+			return badArray(err)
 		}
 		it := &db.Item{}
 		if numbered {
@@ -317,6 +335,14 @@ func (imp *importing) array(ctx context.Context, r *request, in io.Reader) error
 			return err
 		}
 	}
+}
+
+// badArray returns the error of a .npy, whose name is body.
+func badArray(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return unread(err)
+	}
+	return fault.Invalid("%w", err)
 }
 
 // exportItems writes the items that match, or an array of a part of them.

@@ -143,13 +143,9 @@ func writeBatch(ctx context.Context, r *request) error {
 	if err != nil {
 		return err
 	}
-	body, err := r.body()
-	if err != nil {
-		return err
-	}
 	b := d.NewBatch()
 	collections := map[string]api.Collection{}
-	dec := json.NewDecoder(bytes.NewReader(body))
+	dec := json.NewDecoder(bytes.NewReader(r.raw))
 	dec.DisallowUnknownFields()
 	for line := 1; ; line++ {
 		var x rest.Change
@@ -175,6 +171,7 @@ func writeBatch(ctx context.Context, r *request) error {
 	if err := b.Commit(ctx); err != nil {
 		return err
 	}
+	r.leave()
 	return r.w.json(http.StatusOK, rest.Written{Keys: append([]string{}, b.Keys()...)})
 }
 

@@ -18,10 +18,9 @@ import (
 
 // Times of a connection.
 const (
-	headerTime = 5 * time.Second  // for the head of a request to come
-	stallTime  = 30 * time.Second // without progress of a body, or of an answer
-	idleTime   = 2 * time.Minute  // between requests
-	graceTime  = 9 * time.Second  // for requests to end when the server does
+	headerTime = 5 * time.Second // for the head of a request to come
+	idleTime   = 2 * time.Minute // between requests
+	graceTime  = 9 * time.Second // for requests to end when the server does
 )
 
 // Serve answers on a listener until the context ends: by HTTP/1.1 and HTTP/2, with TLS if config is not nil.
@@ -76,17 +75,6 @@ func (c *Certificate) Load(certFile, keyFile string) error {
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.now.Load(), nil }}
-}
-
-// moving is a body whose reads have to make progress.
-type moving struct {
-	io.ReadCloser
-	control *http.ResponseController
-}
-
-func (m *moving) Read(b []byte) (int, error) {
-	_ = m.control.SetReadDeadline(time.Now().Add(stallTime))
-	return m.ReadCloser.Read(b)
 }
 
 // pace refuses a request that comes faster than Options.Rate allows its sender.

@@ -48,7 +48,7 @@ func (s *Server) newMetrics() *metrics {
 func (s *Server) registerMetrics(t *router) {
 	o := handle(t, "GET", "/metrics", Read, "Figures for Prometheus",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil })
-	o.produces, o.status = "text/plain", http.StatusOK
+	o.produces, o.status = []string{"text/plain"}, http.StatusOK
 	h := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 	o.run = func(_ context.Context, r *request) error {
 		h.ServeHTTP(r.w, r.Request)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -36,6 +37,7 @@ type route struct {
 	line         reflect.Type // JSON of each line of such a body or answer
 	status       int          // of a success
 	untimed      bool         // the request may take any time, and takes no place: its parts do
+	inParts      bool         // it reads the body itself, part by part
 	job          bool
 	forEach      bool // the answer has no more than what the access sees
 
@@ -57,6 +59,9 @@ type request struct {
 	access *Access
 	route  *route
 	values url.Values
+	raw    []byte // the body, of routes that read it as a whole
+	held   int64  // bytes of it that count
+	placed bool   // it holds a place
 }
 
 // none is the body, or the answer, of a route that has none.
@@ -78,6 +83,7 @@ func handle[I, O any](t *router, method, path string, scope Scope, summary strin
 			}
 		}
 		out, err := run(ctx, r, in)
+		r.leave() // the client may be slow to read
 		switch {
 		case err != nil:
 			return err
@@ -126,10 +132,7 @@ func bodyOf[T any]() reflect.Type {
 // decode reads the body as one JSON value. A name that the value does not have is an error: it is misspelt.
 // An empty body is an empty object.
 func (r *request) decode(v any) error {
-	body, err := r.body()
-	if err != nil {
-		return err
-	}
+	body := r.raw
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{}")
 	}
@@ -144,22 +147,62 @@ func (r *request) decode(v any) error {
 	return nil
 }
 
-// body reads the whole body, up to the limit.
-func (r *request) body() ([]byte, error) {
+// read reads the whole body, up to the limit, within the time of a request. It needs no place, so that slow
+// clients keep none; the bytes that all requests hold are bounded instead. The caller calls release.
+func (r *request) read() error {
+	limit := r.s.opt.MaxBody
+	large := fmt.Errorf("%w: the body has more than %d bytes", rest.ErrTooLarge, limit)
+	if r.ContentLength > limit {
+		return large
+	}
+	control := http.NewResponseController(r.w)
+	_ = control.SetReadDeadline(time.Now().Add(r.s.opt.Timeout))
+	// A deadline that passes later would end the context of the request.
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	in, err := decompressed(r.Request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer in.Close()
 	var b bytes.Buffer
-	n, err := b.ReadFrom(io.LimitReader(in, r.s.opt.MaxBody+1))
+	n, err := b.ReadFrom(io.LimitReader(&holding{in, r}, limit+1))
 	switch {
-	case n > r.s.opt.MaxBody:
-		return nil, fmt.Errorf("%w: the body has more than %d bytes", rest.ErrTooLarge, r.s.opt.MaxBody)
+	case n > limit:
+		return large
 	case err != nil:
-		return nil, fault.Invalid("body: %w", err)
+		return unread(err)
 	}
-	return b.Bytes(), nil
+	r.raw = b.Bytes()
+	return nil
+}
+
+// A holding is a body that counts what a request holds in memory.
+type holding struct {
+	io.Reader
+	r *request
+}
+
+func (h *holding) Read(b []byte) (int, error) {
+	n, err := h.Reader.Read(b)
+	h.r.held += int64(n)
+	if h.r.s.held.Add(int64(n)) > bodies*h.r.s.opt.MaxBody {
+		return n, fmt.Errorf("%w: other bodies take all of its memory for them", rest.ErrOverloaded)
+	}
+	return n, err
+}
+
+// release gives back what read holds.
+func (r *request) release() { r.s.held.Add(-r.held) }
+
+// unread returns the error of a body that could not be read.
+func unread(err error) error {
+	switch {
+	case errors.Is(err, rest.ErrOverloaded):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &statusError{http.StatusRequestTimeout, "request_timeout", "the body came too slowly"}
+	}
+	return fault.Invalid("body: %w", err)
 }
 
 // check refuses a parameter that the route does not have, or that is not of its kind.
@@ -281,7 +324,9 @@ func (t *router) split(r *http.Request) *http.Request {
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(out http.ResponseWriter, in *http.Request) {
-	w := newAnswer(out)
+	w := &answer{ResponseWriter: out, timeout: s.opt.Timeout}
+	// The connection may go on with other handlers.
+	defer func() { _ = http.NewResponseController(out).SetWriteDeadline(time.Time{}) }()
 	began := time.Now()
 	r := &request{Request: s.routes.split(in), s: s, w: w}
 	err := s.answer(r)
@@ -329,20 +374,32 @@ func (s *Server) answer(r *request) (err error) {
 	if err := s.pace(r.access); err != nil {
 		return err
 	}
+	if o.method != http.MethodGet && !o.inParts {
+		defer r.release()
+		if err := r.read(); err != nil {
+			return err
+		}
+	}
 	ctx := r.Context()
-	if o.untimed || o.job {
-		r.Body = &moving{r.Body, r.w.control}
-	} else {
-		_ = r.w.control.SetReadDeadline(time.Now().Add(s.opt.Timeout))
+	if !o.untimed && !o.job {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.opt.Timeout)
 		defer cancel()
 		if err := s.enter(ctx); err != nil {
 			return err
 		}
-		defer s.leave()
+		r.placed = true
+		defer r.leave()
 	}
 	return o.run(ctx, r)
+}
+
+// leave gives back the place of a request, if it has one.
+func (r *request) leave() {
+	if r.placed {
+		r.placed = false
+		r.s.leave()
+	}
 }
 
 // setPathValues sets the wildcards of the pattern that a request has matched.
@@ -391,12 +448,8 @@ func (e *statusError) Error() string { return "fddhdb: " + e.detail }
 // An answer writes the answer to a request.
 type answer struct {
 	http.ResponseWriter
-	status  int // 0: nothing has been written
-	control *http.ResponseController
-}
-
-func newAnswer(w http.ResponseWriter) *answer {
-	return &answer{ResponseWriter: w, control: http.NewResponseController(w)}
+	status  int           // 0: nothing has been written
+	timeout time.Duration // of a client that reads nothing; 0: it may take any time
 }
 
 // Unwrap is for http.ResponseController.
@@ -411,7 +464,9 @@ func (w *answer) WriteHeader(status int) {
 
 func (w *answer) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	_ = w.control.SetWriteDeadline(time.Now().Add(stallTime)) // each write has to make progress
+	if w.timeout > 0 {
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.timeout))
+	}
 	return w.ResponseWriter.Write(b)
 }
 

@@ -58,6 +58,7 @@ type Server struct {
 	routes    *router
 	places    chan struct{}
 	waiting   atomic.Int32
+	held      atomic.Int64 // bytes of bodies in memory
 	jobs      jobs
 	metrics   *metrics
 	pacers    sync.Map // *rate.Limiter by the name of an Access
@@ -78,9 +79,13 @@ func New(databases map[string]api.Database, opt Options) (*Server, error) {
 					name)
 		}
 	}
+	if opt.MaxBody < 0 || opt.MaxK < 0 || opt.Requests < 0 || opt.Timeout < 0 {
+		return nil, fault.Invalid("a limit of a server is negative")
+	}
 	if opt.MaxBody == 0 {
 		opt.MaxBody = 64 << 20
 	}
+	opt.MaxBody = min(opt.MaxBody, 1<<40)
 	if opt.MaxK == 0 {
 		opt.MaxK = 10_000
 	}
@@ -137,6 +142,9 @@ func (s *Server) begin() error {
 		return nil
 	}
 }
+
+// bodies is how many of the largest bodies may be in memory at a time.
+const bodies = 16
 
 // waitingPerPlace is how many requests may wait for each place.
 const waitingPerPlace = 16
