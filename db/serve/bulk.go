@@ -183,6 +183,10 @@ func importItems(ctx context.Context, r *request) error {
 	}
 	if err != nil {
 		if imp.out.Items > 0 {
+			// "closing" would say that nothing was changed.
+			if errors.Is(err, rest.ErrClosing) || errors.Is(err, db.ErrClosed) {
+				err = &statusError{http.StatusServiceUnavailable, "interrupted", "the server is closing"}
+			}
 			err = &rest.PartlyError{Stored: imp.out.Items, Err: err}
 		}
 		return err
@@ -254,7 +258,7 @@ func (imp *importing) commit(ctx context.Context) error {
 	if n == 0 {
 		return nil
 	}
-	if err := imp.s.enter(ctx); err != nil {
+	if err := imp.s.wait(ctx); err != nil {
 		return err
 	}
 	defer imp.s.leave()

@@ -381,6 +381,12 @@ func (s *Server) answer(r *request) (err error) {
 		}
 	}
 	ctx := r.Context()
+	if o.untimed && o.scope > 0 {
+		defer s.streams.Add(-1)
+		if int(s.streams.Add(1)) > streamsPerPlace*cap(s.places) {
+			return rest.ErrOverloaded
+		}
+	}
 	if !o.untimed && !o.job {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.opt.Timeout)
@@ -511,10 +517,11 @@ func (w *answer) fail(err error) {
 	}
 	p := problemOf(err)
 	h := w.Header()
-	switch p.Status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	switch {
+	case p.Stored > 0: // not all of it again
+	case p.Status == http.StatusTooManyRequests, p.Status == http.StatusServiceUnavailable:
 		h.Set("Retry-After", "1")
-	case http.StatusUnauthorized:
+	case p.Status == http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="fddhdb"`)
 	}
 	if p.Code == "closing" {

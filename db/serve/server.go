@@ -35,8 +35,9 @@ type Options struct {
 	// MaxK bounds the hits of an answer; 0 means 10,000.
 	MaxK int
 
-	// Requests bounds how many requests work at a time; 0 means 4 for each processor. As many again wait 16
-	// times; the others are refused with 429.
+	// Requests bounds how many requests work at a time; 0 means 4 for each processor. 16 times as many may
+	// wait, and 8 times as many may be streams: imports, exports and followed jobs, whose parts work one at a
+	// time. The others are refused with 429.
 	Requests int
 
 	// Timeout bounds the time of a request that is not an import, an export or a job; 0 means a minute.
@@ -58,6 +59,7 @@ type Server struct {
 	routes    *router
 	places    chan struct{}
 	waiting   atomic.Int32
+	streams   atomic.Int32 // requests that take no place
 	held      atomic.Int64 // bytes of bodies in memory
 	jobs      jobs
 	metrics   *metrics
@@ -149,6 +151,9 @@ const bodies = 16
 // waitingPerPlace is how many requests may wait for each place.
 const waitingPerPlace = 16
 
+// streamsPerPlace is how many requests there may be for each place that take none themselves.
+const streamsPerPlace = 8
+
 // enter takes one of the places of requests that work; the caller gives it back by leave.
 func (s *Server) enter(ctx context.Context) error {
 	select {
@@ -161,6 +166,11 @@ func (s *Server) enter(ctx context.Context) error {
 		return rest.ErrOverloaded
 	}
 	defer s.waiting.Add(-1)
+	return s.wait(ctx)
+}
+
+// wait is enter for a part of a request that has begun: it is not refused because many others wait.
+func (s *Server) wait(ctx context.Context) error {
 	select {
 	case s.places <- struct{}{}:
 		return nil
