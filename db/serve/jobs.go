@@ -125,6 +125,11 @@ func (r *request) begin(work func(context.Context, telling) (any, error)) error 
 		r.s.working.Done()
 		return err
 	}
+	select {
+	case <-r.s.closing: // Shutdown may have looked at the jobs before this one was among them
+		cancel(rest.ErrClosing)
+	default:
+	}
 	go r.s.work(ctx, j, work)
 	if strings.Contains(r.Header.Get("Accept"), eventStream) {
 		return r.follow(j, true)
