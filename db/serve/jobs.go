@@ -20,6 +20,10 @@ import (
 // keptJobs is how many jobs that have ended are kept, for their results.
 const keptJobs = 100
 
+// keptEvents is how many of the last events of a job are kept at least, for those who follow it slowly or
+// come later.
+const keptEvents = 10_000
+
 // eventStream is the type of the events of a job.
 const eventStream = "text/event-stream"
 
@@ -41,7 +45,8 @@ type job struct {
 
 	mu     sync.Mutex
 	form   rest.Job
-	events []event       // that are kept for those who come later: findings and the end
+	events []event       // findings, the last ones
+	gone   int           // events before these
 	news   chan struct{} // closed, and replaced, when something happens
 }
 
@@ -68,8 +73,12 @@ func (t telling) progress(stage string, done, total int64) {
 func (t telling) event(name string, data any) {
 	t.j.mu.Lock()
 	defer t.j.mu.Unlock()
-	t.j.events = append(t.j.events, event{name, data})
-	t.j.wake()
+	j := t.j
+	if j.events = append(j.events, event{name, data}); len(j.events) >= 2*keptEvents {
+		j.events = slices.Clone(j.events[keptEvents:]) // those who follow have seen the others
+		j.gone += keptEvents
+	}
+	j.wake()
 }
 
 // wake wakes those who follow the job. The caller holds mu.
@@ -78,11 +87,12 @@ func (j *job) wake() {
 	j.news = make(chan struct{})
 }
 
-// look returns the job as it is, the events from one on, and what is closed by the next news.
-func (j *job) look(from int) (form rest.Job, events []event, news <-chan struct{}) {
+// look returns the job as it is, the events from one on that are kept, the number of the next one, and what
+// is closed by the next news.
+func (j *job) look(from int) (form rest.Job, events []event, next int, news <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.form, j.events[min(from, len(j.events)):], j.news
+	return j.form, j.events[max(from-j.gone, 0):], j.gone + len(j.events), j.news
 }
 
 // handleJob adds a route that begins a job. prepare runs within the request, and so may read its body; what
@@ -135,7 +145,7 @@ func (r *request) begin(work func(context.Context, telling) (any, error)) error 
 		return r.follow(j, true)
 	}
 	r.w.Header().Set("Location", "/v1/"+r.PathValue("database")+"/jobs/"+j.form.ID)
-	form, _, _ := j.look(0)
+	form, _, _, _ := j.look(0)
 	return r.w.json(http.StatusAccepted, form)
 }
 
@@ -226,7 +236,7 @@ func registerJobs(t *router) {
 			defer r.s.jobs.mu.Unlock()
 			out := &rest.Jobs{Jobs: []rest.Job{}}
 			for _, j := range r.s.jobs.byID {
-				if form, _, _ := j.look(0); form.Database == r.PathValue("database") &&
+				if form, _, _, _ := j.look(0); form.Database == r.PathValue("database") &&
 					r.access.sees(form.Collection) {
 					form.Result = nil
 					out.Jobs = append(out.Jobs, form)
@@ -241,7 +251,7 @@ func registerJobs(t *router) {
 			if err != nil {
 				return nil, err
 			}
-			form, _, _ := j.look(0)
+			form, _, _, _ := j.look(0)
 			return &form, nil
 		}).forEach = true
 	handle(t, "DELETE", "/v1/{database}/jobs/{job}", Write, "Cancel a job",
@@ -254,7 +264,7 @@ func registerJobs(t *router) {
 				return nil, fmt.Errorf("%w: the token does not allow what the job does", rest.ErrForbidden)
 			}
 			j.cancel(context.Canceled)
-			form, _, _ := j.look(0)
+			form, _, _, _ := j.look(0)
 			return &form, nil
 		}).forEach = true
 	events := handle(t, "GET", "/v1/{database}/jobs/{job}/events", Read,
@@ -287,8 +297,8 @@ func (r *request) follow(j *job, owns bool) error {
 	}
 	from, last := 0, rest.Progress{}
 	for {
-		form, events, news := j.look(from)
-		from += len(events)
+		form, events, next, news := j.look(from)
+		from = next
 		var err error
 		for _, e := range events {
 			err = errors.Join(err, send(e.name, e.data))
