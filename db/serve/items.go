@@ -79,6 +79,7 @@ func registerItems(t *router) {
 		"Make changes together, all or none: a change a line",
 		func(context.Context, *request, *none) (*rest.Written, error) { return nil, nil })
 	write.accepts, write.run = []string{ndjson}, writeBatch
+	write.forEach = true // of the collections of the changes
 	write.line = reflect.TypeFor[rest.Change]()
 }
 
@@ -154,15 +155,20 @@ func writeBatch(ctx context.Context, r *request) error {
 		} else if err != nil {
 			return fault.Invalid("change %d: %s", line, strings.TrimPrefix(err.Error(), "json: "))
 		}
-		c := collections[x.Collection]
-		if c == nil && x.Mark == nil {
-			if !r.access.sees(x.Collection) {
-				return fmt.Errorf("%w: the token does not allow this", rest.ErrForbidden)
-			}
-			if c, err = d.Collection(ctx, x.Collection); err != nil {
+		about := x.Collection
+		if x.Mark != nil {
+			about = "" // the database
+		}
+		c := collections[about]
+		switch {
+		case c != nil:
+		case !r.access.sees(about):
+			return fmt.Errorf("%w: the token does not allow this", rest.ErrForbidden)
+		case x.Mark == nil:
+			if c, err = d.Collection(ctx, about); err != nil {
 				return err
 			}
-			collections[x.Collection] = c
+			collections[about] = c
 		}
 		if err := change(b, c, &x); err != nil {
 			return fmt.Errorf("%w (change %d)", err, line)

@@ -414,4 +414,12 @@ func TestDocumentOfTokens(t *testing.T) {
 	w.send(200, "GET", "/v1/photos/collections", nil, "Authorization: Bearer secret")
 	w.send(403, "GET", "/v1/photos/collections/other", nil, "Authorization: Bearer secret")
 	w.send(403, "DELETE", "/v1/photos/collections/main", nil, "Authorization: Bearer secret")
+	// Of a whole database such a token sees what is of its collections.
+	w.send(200, "GET", "/v1/photos/jobs", nil, "Authorization: Bearer secret")
+	w.send(404, "POST", "/v1/photos:write", ndjson(object{"collection": "main", "put": object{"key": "a"}}),
+		lines, "Authorization: Bearer secret")
+	w.send(403, "POST", "/v1/photos:write", ndjson(object{"collection": "other", "put": object{"key": "a"}}),
+		lines, "Authorization: Bearer secret")
+	w.send(403, "POST", "/v1/photos:write", ndjson(object{"mark": object{"name": "a", "value": ""}}), lines,
+		"Authorization: Bearer secret")
 }
