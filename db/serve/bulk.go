@@ -33,6 +33,9 @@ import (
 // maxLine bounds an item of an import, in bytes of JSON.
 const maxLine = 64 << 20
 
+// maxWindow bounds the memory of a decoder of zstd, as RFC 9659 does.
+const maxWindow = 8 << 20
+
 // npyType is the type of arrays of numpy, octets that of models.
 const (
 	npyType = "application/x-npy"
@@ -135,7 +138,7 @@ func decompressed(r *http.Request) (io.ReadCloser, error) {
 		}
 		return z, nil
 	case "zstd":
-		z, err := zstd.NewReader(r.Body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxLine))
+		z, err := zstd.NewReader(r.Body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, err
 		}
@@ -173,9 +176,12 @@ func importItems(ctx context.Context, r *request) error {
 	}
 	defer in.Close()
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if kind == npyType {
+	switch {
+	case kind == npyType:
 		err = imp.array(ctx, r, in)
-	} else {
+	case r.values.Has("vectors") || r.values.Has("codes") || r.values.Has("number_from"):
+		err = fault.Invalid("vectors, codes and number_from are for a body of the Content-Type %s", npyType)
+	default:
 		err = imp.lines(ctx, in)
 	}
 	if err == nil {
@@ -329,6 +335,10 @@ func (imp *importing) array(ctx context.Context, r *request, in io.Reader) error
 		}
 		if codes {
 			for i, v := range x {
+				if !(v >= 0 && v <= 255) || v != float32(byte(v)) {
+					return fault.Invalid("body: row %d, column %d: %v is no byte of a code, which is a uint8",
+						imp.row, i, v)
+				}
 				code[i] = byte(v)
 			}
 			it.Code = code
