@@ -63,7 +63,7 @@ func (s *Server) registerDatabases(t *router) {
 				}
 			}
 			return d.Stats(ctx)
-		}, parameter{"loaded", "wait until all codes are in memory", "boolean", 0})
+		}, parameter{"loaded", "wait until all codes are in memory", "boolean", 0}).untimed = true
 	of(t, "GET", ofDatabase+"/marks/{mark}", Read, "Read the bytes that a batch has kept under a name",
 		func(ctx context.Context, d api.Database, r *request, _ *none) (*rest.Mark, error) {
 			value, err := d.Mark(ctx, r.PathValue("mark"))

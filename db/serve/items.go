@@ -109,8 +109,6 @@ func (r *request) store(ctx context.Context, c api.Collection, in *rest.Item,
 	switch {
 	case match == "" && none == "":
 		return written, put(item)
-	case r.Method != http.MethodPut:
-		return nil, fault.Invalid("If-Match and If-None-Match are for PUT")
 	case match != "" && none != "", none != "" && none != "*":
 		return nil, fault.Invalid("one of If-Match: ETAG and If-None-Match: * is expected")
 	case none == "*":

@@ -234,6 +234,18 @@ func (r *request) check() error {
 	return nil
 }
 
+// conditions refuses a change under a condition that the route does not know: to ignore it would lose what it
+// protects.
+func (r *request) conditions() error {
+	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
+		if r.route.method != http.MethodGet && r.Header.Get(name) != "" &&
+			!slices.ContainsFunc(r.route.headers, func(p parameter) bool { return p.name == name }) {
+			return fault.Invalid("%s is not possible here: PUT to an item knows If-Match and If-None-Match", name)
+		}
+	}
+	return nil
+}
+
 // text returns a parameter of the URL, number one that is a whole number, flag one that is true or false.
 // They have been checked.
 func (r *request) text(name string) string { return r.values.Get(name) }
@@ -308,7 +320,8 @@ func (t *router) split(r *http.Request) *http.Request {
 	path := r.URL.EscapedPath()
 	slash, colon := strings.LastIndexByte(path, '/'), strings.LastIndexByte(path, ':')
 	n := strings.Count(path, "/") // of /v1/DATABASE and /v1/DATABASE/collections/COLLECTION
-	if colon < slash || !t.verbs[path[colon+1:]] || n != 2 && n != 4 {
+	if colon < slash || !t.verbs[path[colon+1:]] ||
+		n != 2 && (n != 4 || !strings.HasSuffix(path[:slash], "/collections")) {
 		return r
 	}
 	u := *r.URL
@@ -374,10 +387,18 @@ func (s *Server) answer(r *request) (err error) {
 	if err := s.pace(r.access); err != nil {
 		return err
 	}
+	if err := r.conditions(); err != nil {
+		return err
+	}
 	if o.method != http.MethodGet && !o.inParts {
 		defer r.release()
 		if err := r.read(); err != nil {
 			return err
+		}
+		if o.in == nil && o.accepts == nil {
+			if err := r.decode(&none{}); err != nil {
+				return err
+			}
 		}
 	}
 	ctx := r.Context()
