@@ -48,9 +48,6 @@ func NewItem(it *db.Item) *Item {
 		f.Vectors[name] = Vector{Dense: x}
 	}
 	for name, x := range it.Sparse {
-		if x.Index == nil {
-			x = db.Sparse{Index: []uint32{}, Value: []float32{}}
-		}
 		f.Vectors[name] = Vector{Sparse: &x}
 	}
 	return f

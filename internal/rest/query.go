@@ -105,7 +105,9 @@ func (v Vector) IsZero() bool { return v.Dense == nil && v.Sparse == nil }
 func (v Vector) MarshalJSON() ([]byte, error) {
 	switch {
 	case v.Sparse != nil:
-		return json.Marshal(v.Sparse)
+		x := *v.Sparse
+		x.Index, x.Value = append([]uint32{}, x.Index...), append([]float32{}, x.Value...) // [], not null
+		return json.Marshal(x)
 	case v.Dense == nil:
 		return []byte("null"), nil
 	}
@@ -120,13 +122,16 @@ func (v Vector) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (v *Vector) UnmarshalJSON(b []byte) error {
 	*v = Vector{}
+	text := bytes.HasPrefix(b, []byte(`"`))
 	switch {
 	case bytes.Equal(b, []byte("null")):
 		return nil
+	case !text && bytes.Contains(b, []byte("null")): // package json would take it for 0
+		return errors.New("a number of a vector is null, as JSON has no NaN")
 	case bytes.HasPrefix(b, []byte("{")):
 		v.Sparse = &db.Sparse{}
 		return strictly(b, v.Sparse)
-	case bytes.HasPrefix(b, []byte(`"`)):
+	case text:
 		var raw []byte
 		if err := json.Unmarshal(b, &raw); err != nil || len(raw)%4 != 0 {
 			return fmt.Errorf("a vector as text is float32 numbers, little endian, in base64")
