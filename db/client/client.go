@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,6 +100,7 @@ type call struct {
 	kind         string // type of the body; "" is JSON
 	accept       string
 	twice        bool // it may be carried out twice
+	stream       bool // the caller reads the answer as it comes
 }
 
 // escape escapes a name in a path, and its colons.
@@ -115,7 +117,7 @@ func (d *Database) send(ctx context.Context, c call) (*http.Response, error) {
 		var gone *url.Error
 		again := errors.Is(err, rest.ErrClosing) || errors.Is(err, rest.ErrOverloaded) ||
 			errors.As(err, &gone) && !rest.Known(gone.Err) && (c.twice || unsent(err))
-		if !again || d.patience < 0 || ctx.Err() != nil {
+		if !again || hopeless(err) || d.patience < 0 || ctx.Err() != nil {
 			return r, d.reword(ctx, err, c.twice)
 		}
 		if patience == nil {
@@ -138,6 +140,13 @@ func unsent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
+// hopeless reports whether an error is of a connection that is never made: nothing is sent over it.
+func hopeless(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	return errors.As(err, &certificate) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch)
+}
+
 // reword returns the error of a connection in our words.
 func (d *Database) reword(ctx context.Context, err error, twice bool) error {
 	var gone *url.Error
@@ -148,7 +157,7 @@ func (d *Database) reword(ctx context.Context, err error, twice bool) error {
 		return ctx.Err()
 	case rest.Known(gone.Err):
 		return gone.Err
-	case unsent(err) || twice:
+	case unsent(err) || hopeless(err) || twice:
 		return fmt.Errorf("fddhdb: %s cannot be reached: %w", gone.URL, gone.Err)
 	}
 	return fmt.Errorf("%w: the connection to %s has failed: %w", rest.ErrUnknown, gone.URL, gone.Err)
@@ -180,11 +189,19 @@ func (d *Database) once(ctx context.Context, c call) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.StatusCode < 300 {
+	if r.StatusCode < 300 && c.stream {
 		return r, nil
 	}
 	defer r.Body.Close()
-	return nil, problem(r)
+	if r.StatusCode >= 300 {
+		return nil, problem(r)
+	}
+	b, err := io.ReadAll(r.Body)
+	if err != nil { // as if no answer had come
+		return nil, &url.Error{Op: c.method, URL: req.URL.Redacted(), Err: err}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	return r, nil
 }
 
 // problem returns the error of an answer.
@@ -194,8 +211,14 @@ func problem(r *http.Response) error {
 	if err == nil && json.Unmarshal(b, &p) == nil && p.Code != "" {
 		return p.Err()
 	}
-	return fmt.Errorf("fddhdb: %s answers %s, and not as a server of fddhdb does", r.Request.URL.Redacted(),
-		r.Status)
+	place := r.Request.URL.Redacted()
+	odd := fmt.Errorf("fddhdb: %s answers %s, and not as a server of fddhdb does", place, r.Status)
+	switch r.StatusCode {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		// Of a proxy that has lost the server: it is as if the connection had failed.
+		return &url.Error{Op: r.Request.Method, URL: place, Err: odd}
+	}
+	return odd
 }
 
 // do sends a request and decodes the answer into out, unless that is nil.
@@ -211,17 +234,10 @@ func (d *Database) do(ctx context.Context, c call, in, out any) error {
 	if err != nil {
 		return err
 	}
-	defer r.Body.Close()
 	if out == nil {
-		_, err = io.Copy(io.Discard, r.Body)
-	} else {
-		err = json.NewDecoder(r.Body).Decode(out)
-		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 4096)) // so that the connection is used again
+		return nil
 	}
-	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
+	if err := json.NewDecoder(r.Body).Decode(out); err != nil {
 		return fmt.Errorf("fddhdb: the answer of %s cannot be read: %w", d.base, err)
 	}
 	return nil
@@ -232,7 +248,7 @@ func (d *Database) read(ctx context.Context, method, path string, in, out any) e
 	return d.do(ctx, call{method: method, path: path, twice: true}, in, out)
 }
 
-// ask and change send requests of reads and writes, and decode the answer into an O.
+// ask sends a request that changes nothing, and decodes the answer into an O.
 func ask[O any](ctx context.Context, d *Database, path string, in any) (*O, error) {
 	out, method := new(O), http.MethodPost
 	if in == nil {

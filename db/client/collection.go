@@ -185,7 +185,7 @@ func stream[T any](ctx context.Context, c *Collection, path string, v url.Values
 	return func(yield func(T, error) bool) {
 		var zero T
 		r, err := c.d.send(ctx, call{method: http.MethodGet, path: c.path + path + c.parameters(v),
-			twice: true})
+			twice: true, stream: true})
 		if err != nil {
 			yield(zero, err)
 			return

@@ -9,8 +9,7 @@
 // A request that the server has not carried out is sent again: where the server could not be reached, was
 // closing or had too much to do, until the context ends or Options.Patience is over. After a connection that
 // failed midway, reads are sent again, and writes that may be made twice. Others give ErrUnknown: look
-// whether
-// the change was made.
+// whether the change was made.
 //
 // A Database starts goroutines only while calls run, and is safe for concurrent use.
 package client

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/internal/rest"
 )
 
@@ -16,18 +17,17 @@ import (
 const maxEvent = 256 << 20
 
 // work begins a job, follows it to its end and decodes its result into an O. The job ends if the context
-// does,
-// or this program.
+// does, or this program.
 func work[O any](ctx context.Context, d *Database, c call, in any, progress event.Progress,
 	heard func(name string, data []byte) error) (*O, error) {
 	if in != nil {
 		b, err := json.Marshal(in)
 		if err != nil {
-			return nil, fmt.Errorf("fddhdb: %w", err)
+			return nil, fault.Invalid("%w", err)
 		}
 		c.body = b
 	}
-	c.method, c.accept = http.MethodPost, "text/event-stream"
+	c.method, c.accept, c.stream = http.MethodPost, "text/event-stream", true
 	r, err := d.send(ctx, c)
 	if err != nil {
 		return nil, err
