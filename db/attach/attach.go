@@ -38,6 +38,8 @@ type attachment struct {
 	dir string
 	opt Options
 
+	transport *http.Transport // of the client; nil if this process owns the folder since Open
+
 	mu     sync.Mutex // held while this process tries to own the folder
 	own    *db.DB     // nil while another process owns it
 	owner  *Owner     // serves own; nil if own is open for reading only
@@ -67,12 +69,11 @@ func Open(ctx context.Context, dir string, opt Options) (*Database, error) {
 		return &Database{api.Folder(a.own, opt.Stores), a}, nil
 	}
 	_ = conn.Close()
+	a.transport = &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return a.dial(ctx) },
+		MaxIdleConnsPerHost: 64, DisableCompression: true, IdleConnTimeout: time.Minute}
 	remote, err := client.Open("http://owner/"+name, client.Options{Patience: 30 * time.Second,
-		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return a.dial(ctx)
-			},
-			MaxIdleConnsPerHost: 64, DisableCompression: true, IdleConnTimeout: time.Minute}})
+		Transport: a.transport})
 	if err != nil {
 		return nil, errors.Join(err, a.close())
 	}
@@ -92,6 +93,7 @@ func (d *Database) Close() error {
 	var err error
 	if d.Own() == nil {
 		err = d.Database.Close()
+		d.at.transport.CloseIdleConnections()
 	}
 	return errors.Join(err, d.at.close())
 }
