@@ -62,6 +62,7 @@ type request struct {
 	raw    []byte // the body, of routes that read it as a whole
 	held   int64  // bytes of it that count
 	placed bool   // it holds a place
+	verb   bool   // its path has a verb
 }
 
 // none is the body, or the answer, of a route that has none.
@@ -147,7 +148,7 @@ func (r *request) decode(v any) error {
 	return nil
 }
 
-// read reads the whole body, up to the limit, within the time of a request. It needs no place, so that slow
+// read reads the whole body, up to the limit. It needs no place, so that slow
 // clients keep none; the bytes that all requests hold are bounded instead. The caller calls release.
 func (r *request) read() error {
 	limit := r.s.opt.MaxBody
@@ -155,10 +156,6 @@ func (r *request) read() error {
 	if r.ContentLength > limit {
 		return large
 	}
-	control := http.NewResponseController(r.w)
-	_ = control.SetReadDeadline(time.Now().Add(r.s.opt.Timeout))
-	// A deadline that passes later would end the context of the request.
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	in, err := decompressed(r.Request)
 	if err != nil {
 		return err
@@ -174,6 +171,33 @@ func (r *request) read() error {
 	}
 	r.raw = b.Bytes()
 	return nil
+}
+
+// A patient is a body whose sender has to go on within a time.
+type patient struct {
+	io.ReadCloser
+	control *http.ResponseController
+	timeout time.Duration
+}
+
+// patience returns a body of which each part has the time of a request to come. A deadline bounds also what
+// package net/http reads of a body after the answer.
+func (r *request) patience(body io.ReadCloser) io.ReadCloser {
+	if body == nil || body == http.NoBody {
+		return http.NoBody
+	}
+	p := &patient{body, http.NewResponseController(r.w), r.s.opt.Timeout}
+	_ = p.control.SetReadDeadline(time.Now().Add(p.timeout))
+	return p
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	_ = p.control.SetReadDeadline(time.Now().Add(p.timeout))
+	n, err := p.ReadCloser.Read(b)
+	if err == io.EOF { // from here on a deadline that passes would end the context of the request
+		_ = p.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
 }
 
 // A holding is a body that counts what a request holds in memory.
@@ -314,25 +338,25 @@ func (t *router) add(o *route) {
 // ServeHTTP is not called: a route is found by the mux, and run by the server.
 func (o *route) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// split returns the request with a slash before the verb of its path, as patterns of the mux have it. A
-// colon of a name is escaped, and in a key it stands behind items/.
-func (t *router) split(r *http.Request) *http.Request {
+// split returns the request with a slash before the verb of its path, as patterns of the mux have it, and
+// whether it has one. A colon of a name is escaped, and in a key it stands behind items/.
+func (t *router) split(r *http.Request) (*http.Request, bool) {
 	path := r.URL.EscapedPath()
 	slash, colon := strings.LastIndexByte(path, '/'), strings.LastIndexByte(path, ':')
 	n := strings.Count(path, "/") // of /v1/DATABASE and /v1/DATABASE/collections/COLLECTION
 	if colon < slash || !t.verbs[path[colon+1:]] ||
 		n != 2 && (n != 4 || !strings.HasSuffix(path[:slash], "/collections")) {
-		return r
+		return r, false
 	}
 	u := *r.URL
 	u.RawPath = path[:colon] + "/" + path[colon:]
 	var err error
 	if u.Path, err = url.PathUnescape(u.RawPath); err != nil {
-		return r
+		return r, false
 	}
 	split := *r
 	split.URL = &u
-	return &split
+	return &split, true
 }
 
 // ServeHTTP answers a request.
@@ -341,7 +365,9 @@ func (s *Server) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	// The connection may go on with other handlers.
 	defer func() { _ = http.NewResponseController(out).SetWriteDeadline(time.Time{}) }()
 	began := time.Now()
-	r := &request{Request: s.routes.split(in), s: s, w: w}
+	r := &request{s: s, w: w}
+	r.Request, r.verb = s.routes.split(in)
+	r.Body = r.patience(r.Body)
 	err := s.answer(r)
 	if err != nil {
 		w.fail(err)
@@ -369,6 +395,9 @@ func (s *Server) answer(r *request) (err error) {
 	o, is := h.(*route)
 	if !is {
 		return s.noRoute(r)
+	}
+	if r.verb != strings.Contains(o.path, "}:") { // a slash before the colon
+		return noPath(r)
 	}
 	r.route = o
 	if r.access, err = s.allowed(r.Request, o); err != nil {
@@ -461,6 +490,10 @@ func (s *Server) noRoute(r *request) error {
 		return &statusError{http.StatusMethodNotAllowed, "method_not_allowed",
 			fmt.Sprintf("%s is not possible here: %s", r.Method, strings.Join(allow, ", "))}
 	}
+	return noPath(r)
+}
+
+func noPath(r *request) error {
 	return fault.NotFound("no path %.100q: /openapi.json lists the paths", r.URL.Path)
 }
 
