@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -168,8 +167,6 @@ func importItems(ctx context.Context, r *request) error {
 		return err
 	}
 	imp.s, imp.c, imp.b = r.s, c, imp.d.NewBatch()
-	r.Body = &patient{r.Body, http.NewResponseController(r.w), r.s.opt.Timeout}
-	defer r.Body.Close()
 	in, err := decompressed(r.Request)
 	if err != nil {
 		return err
@@ -198,20 +195,6 @@ func importItems(ctx context.Context, r *request) error {
 		return err
 	}
 	return r.w.json(http.StatusOK, imp.out)
-}
-
-// A patient is a body whose sender has to go on within a time.
-type patient struct {
-	io.ReadCloser
-	control *http.ResponseController
-	timeout time.Duration
-}
-
-func (p *patient) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(time.Now().Add(p.timeout))
-	n, err := p.ReadCloser.Read(b)
-	_ = p.control.SetReadDeadline(time.Time{}) // it would end the context while items are stored
-	return n, err
 }
 
 // An importing is an import under way.
@@ -278,8 +261,15 @@ func (imp *importing) commit(ctx context.Context) error {
 
 // lines imports items of JSON, one a line.
 func (imp *importing) lines(ctx context.Context, in io.Reader) error {
-	scan := bufio.NewScanner(in)
+	body := &ending{Reader: in}
+	scan := bufio.NewScanner(body)
 	scan.Buffer(make([]byte, 64<<10), maxLine)
+	scan.Split(func(data []byte, atEnd bool) (int, []byte, error) {
+		if atEnd && body.err != io.EOF && bytes.IndexByte(data, '\n') < 0 {
+			return len(data), nil, nil // half a line: the body was cut
+		}
+		return bufio.ScanLines(data, atEnd)
+	})
 	for scan.Scan() {
 		line := bytes.TrimSpace(scan.Bytes())
 		if len(line) == 0 {
@@ -303,6 +293,17 @@ func (imp *importing) lines(ctx context.Context, in io.Reader) error {
 		return unread(scan.Err())
 	}
 	return nil
+}
+
+// An ending is a reader that keeps the error with which it ended.
+type ending struct {
+	io.Reader
+	err error
+}
+
+func (e *ending) Read(b []byte) (n int, err error) {
+	n, e.err = e.Reader.Read(b)
+	return n, e.err
 }
 
 // array imports the rows of a .npy as vectors of a modality, or as codes.
