@@ -16,8 +16,8 @@ import (
 )
 
 // breaking serves a database. Of each request but those for collections the first answer is broken by cut.
-func breaking(t *testing.T, cut func(w http.ResponseWriter, answer *httptest.ResponseRecorder)) (api.Collection,
-	*atomic.Int32) {
+func breaking(t *testing.T,
+	cut func(w http.ResponseWriter, answer *httptest.ResponseRecorder)) (api.Collection, *atomic.Int32) {
 	t.Helper()
 	s, err := serve.New(map[string]api.Database{"photos": api.Folder(folder(t), nil)}, serve.Options{})
 	if err != nil {
