@@ -167,13 +167,16 @@ func (s *Server) work(ctx context.Context, j *job, work func(context.Context, te
 		}
 		return err
 	}()
+	s.jobs.end(j) // first: who hears the end may begin the next job
 	j.mu.Lock()
 	end := time.Now().UTC()
 	j.form.Ended, j.form.State, j.form.Result = &end, rest.JobDone, result
 	if err != nil {
 		j.form.State, j.form.Error, j.form.Result = rest.JobFailed, problemOf(err), nil
 		if errors.Is(context.Cause(ctx), rest.ErrClosing) {
-			j.form.Error.Code, j.form.Error.Status = "closing", http.StatusServiceUnavailable
+			p := j.form.Error
+			p.Code, p.Status = "closing", http.StatusServiceUnavailable
+			p.Title = http.StatusText(p.Status)
 		}
 		if errors.Is(err, context.Canceled) {
 			j.form.State = rest.JobCancelled
@@ -181,7 +184,6 @@ func (s *Server) work(ctx context.Context, j *job, work func(context.Context, te
 	}
 	j.wake()
 	j.mu.Unlock()
-	s.jobs.end(j)
 }
 
 func (all *jobs) add(j *job) error {
