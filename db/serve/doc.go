@@ -18,11 +18,11 @@
 // network needs.
 //
 // net/http runs a goroutine for each request, and each running job has one. Places bound how many requests
-// work at a time. All types are safe for concurrent use.
+// work at a time; a request has one neither while its body arrives nor while its answer is written. A client
+// that neither sends nor reads for Options.Timeout is cut off. All types are safe for concurrent use.
 //
 // Invariants: a request that was answered with an error of the kind "closing" or "overloaded" has changed
 // nothing; a request without the scope that its path needs reaches no database (access_test.go); a body is
 // never larger in memory than its limit (hostile_test.go); the document of /openapi.json describes each
-// answer
-// (module test, openapi_test.go).
+// request and each answer (module test, package openapi).
 package serve

@@ -273,6 +273,35 @@ func TestSlowClients(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// The bodies that all requests hold together are bounded.
+func TestBodiesTogether(t *testing.T) {
+	x := aim(t, serve.Options{MaxBody: 1 << 10}, nil)
+	x.listen()
+	var conns []*net.TCPConn
+	for range 16 {
+		conn := x.dial()
+		_, _ = fmt.Fprintf(conn, "POST %s:count HTTP/1.1\r\nHost: x\r\nContent-Length: 1024\r\n\r\n{%s", main,
+			strings.Repeat(" ", 1000))
+		conns = append(conns, conn)
+	}
+	until := func(status int) {
+		for {
+			w := x.ask("POST", main+":count", "{"+strings.Repeat(" ", 1000)+"}")
+			if w.Code == status {
+				return
+			}
+			if w.Code != 200 {
+				x.refused("a body too many", w.Code, w.Header(), w.Body.Bytes(), 429)
+			}
+		}
+	}
+	until(429) // the bodies arrive as they like
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+	until(200)
+}
+
 // A gate is a database whose collections count when it is opened, and train until they are cancelled.
 type gate struct {
 	api.Database
