@@ -39,7 +39,8 @@ func TestPort(t *testing.T) {
 	if b, err := io.ReadAll(conn); err != nil || string(b) != "hello" {
 		t.Errorf("%q, %v", b, err)
 	}
-	for what, first := range map[string]string{"a wrong secret": strings.Repeat("x", 53), "half a secret": "x",
+	for what, first := range map[string]string{
+		"a wrong secret": strings.Repeat("x", 53), "half a secret": "x",
 		"HTTP": "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 60) + "\r\n\r\n"} {
 		stranger, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -62,7 +63,7 @@ func TestPort(t *testing.T) {
 	// Another program has got the port, and answers in its own way.
 	other, err := net.Listen("tcp", l.Addr().String())
 	if err != nil {
-		t.Skip(err) // a third one was faster
+		return // a third program was faster
 	}
 	defer other.Close()
 	go func() {

@@ -154,9 +154,15 @@ func TestScopes(t *testing.T) {
 	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("the collections of a token: %d %s", w.Code, w.Body)
 	}
-	w = ask(s, "POST", "/v1/photos:write", texts["only"], `{"collection":"open","delete":"none"}`)
-	if w.Code != http.StatusForbidden { // it is about the whole database
-		t.Errorf("a batch: %d %s", w.Code, w.Body)
+	for change, want := range map[string]int{
+		`{"collection":"open","delete":"none"}`:   http.StatusOK,
+		`{"collection":"secret","delete":"item"}`: http.StatusForbidden,
+		`{"collection":"none","delete":"item"}`:   http.StatusForbidden,
+		`{"mark":{"name":"a","value":""}}`:        http.StatusForbidden, // it is of the whole database
+	} {
+		if w = ask(s, "POST", "/v1/photos:write", texts["only"], change); w.Code != want {
+			t.Errorf("%s: %d %s", change, w.Code, w.Body)
+		}
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/openapi.json"} {
 		if w := ask(s, "GET", path, "", ""); w.Code >= 300 || strings.Contains(w.Body.String(), "photos") {

@@ -220,7 +220,7 @@ func (c *checker) check(req *http.Request, sent []byte, r *http.Response, got []
 		fail("the document has no such status")
 		return
 	}
-	kind := r.Header.Get("Content-Type")
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if orderedmap.Len(described.Content) == 0 {
 		if len(got) > 0 {
 			fail("the document has no content here")

@@ -177,8 +177,9 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	w.send(204, "GET", "/healthz", nil)
 	w.send(204, "GET", "/readyz", nil)
 	w.send(200, "GET", "/openapi.json", nil)
+	w.send(200, "GET", "/metrics", nil)
 	w.send(200, "GET", "/v1", nil)
-	for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/v1", d} {
+	for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/metrics", "/v1", d} {
 		w.send(400, "GET", path+"?odd=1", nil)
 	}
 	w.send(404, "GET", "/v1/nobody", nil)
