@@ -77,6 +77,7 @@ func Open(place string, opt Options) (*Database, error) {
 	if transport == nil {
 		d.own = http.DefaultTransport.(*http.Transport).Clone()
 		d.own.MaxIdleConnsPerHost = 64
+		d.own.DisableCompression = true // it costs more than it saves but over slow lines
 		transport = d.own
 	}
 	d.http = &http.Client{Transport: transport,

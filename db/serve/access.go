@@ -76,6 +76,31 @@ func (a *Access) sees(collection string) bool {
 	return len(a.Collections) == 0 || slices.Contains(a.Collections, collection)
 }
 
+// crossOrigin lets pages of Options.Origins send requests. It reports whether it has answered: a browser asks
+// first what it may send.
+func (s *Server) crossOrigin(w http.ResponseWriter, r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if len(s.opt.Origins) == 0 || origin == "" {
+		return false
+	}
+	h := w.Header()
+	h.Add("Vary", "Origin")
+	if !slices.Contains(s.opt.Origins, origin) {
+		return false
+	}
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "ETag, Location, Retry-After")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", strings.Join(methods, ", "))
+	h.Set("Access-Control-Allow-Headers",
+		"Authorization, Content-Type, Content-Encoding, Accept, If-Match, If-None-Match")
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
 // Local returns a handler that refuses requests which a browser sends on behalf of another site, without the
 // knowledge of its user. It is for a server on a loopback address that asks for no token.
 //

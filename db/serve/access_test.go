@@ -393,3 +393,61 @@ func TestServeTLS(t *testing.T) {
 		t.Errorf("a request that was refused is done: %v, %v", has, err)
 	}
 }
+
+// Pages of sites that are named may send requests, and those of others may not.
+func TestOrigins(t *testing.T) {
+	var tokens Tokens
+	s, _ := testServer(t, Options{Access: tokens.Access, Origins: []string{"https://photos.example"}})
+	texts := tokensOf(t, &tokens, map[string]string{"a": "read *"})
+	for origin, allowed := range map[string]string{"https://photos.example": "https://photos.example",
+		"https://evil.example": "", "null": "", "https://photos.example.evil": ""} {
+		for _, method := range []string{"OPTIONS", "GET"} {
+			r := httptest.NewRequest(method, "/v1/photos/collections", nil)
+			r.Header.Set("Origin", origin)
+			r.Header.Set("Access-Control-Request-Method", "GET")
+			r.Header.Set("Authorization", "Bearer "+texts["a"])
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			if got := w.Header().Get("Access-Control-Allow-Origin"); got != allowed {
+				t.Errorf("%s from %s: %q is allowed", method, origin, got)
+			}
+			if w.Header().Get("Access-Control-Allow-Credentials") != "" {
+				t.Errorf("%s from %s: cookies count", method, origin)
+			}
+		}
+	}
+}
+
+// Long answers are compressed for who takes that, and events are not.
+func TestCompression(t *testing.T) {
+	s, d := testServer(t, Options{})
+	c, err := d.Collection("open")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		if _, err := c.Put(t.Context(), &db.Item{Code: []byte{byte(i), 2},
+			Labels: []string{"a label"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for accept, want := range map[string]string{"gzip": "gzip", "zstd": "zstd", "gzip, zstd": "zstd",
+		"": "", "br": ""} {
+		r := httptest.NewRequest("GET", "/v1/photos/collections/open:export", nil)
+		r.Header.Set("Accept-Encoding", accept)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Encoding"); got != want || w.Code != http.StatusOK {
+			t.Errorf("%q: %d, %q", accept, w.Code, got)
+		}
+		r = httptest.NewRequest("POST", "/v1/photos:verify", nil)
+		r.Header.Set("Accept-Encoding", accept)
+		r.Header.Set("Accept", "text/event-stream")
+		w = httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Encoding"); got != "" || !strings.Contains(w.Body.String(),
+			"event: end") {
+			t.Errorf("events, %q: %q %s", accept, got, w.Body)
+		}
+	}
+}

@@ -359,8 +359,14 @@ func (t *router) split(r *http.Request) (*http.Request, bool) {
 	return &split, true
 }
 
-// ServeHTTP answers a request.
+// ServeHTTP answers a request. Answers of some length are compressed if the client takes that.
 func (s *Server) ServeHTTP(out http.ResponseWriter, in *http.Request) {
+	if !s.crossOrigin(out, in) {
+		s.compressed.ServeHTTP(out, in)
+	}
+}
+
+func (s *Server) serve(out http.ResponseWriter, in *http.Request) {
 	w := &answer{ResponseWriter: out, timeout: s.opt.Timeout}
 	// The connection may go on with other handlers.
 	defer func() { _ = http.NewResponseController(out).SetWriteDeadline(time.Time{}) }()

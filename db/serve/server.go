@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/gzhttp"
+
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/internal/rest"
@@ -46,6 +48,10 @@ type Options struct {
 	// Rate bounds the requests a second of each sender, by the name of its Access; 0 means no bound.
 	Rate float64
 
+	// Origins are the sites, such as https://photos.example.org, whose pages may send requests from a browser.
+	// Access has to know the senders, as a browser sends what any page tells it.
+	Origins []string
+
 	// Logger gets faults of the server: panics, and answers with the status 500. nil: nothing.
 	Logger *slog.Logger
 
@@ -63,7 +69,9 @@ type Server struct {
 	held      atomic.Int64 // bytes of bodies in memory
 	jobs      jobs
 	metrics   *metrics
-	pacers    sync.Map // *rate.Limiter by the name of an Access
+
+	compressed http.Handler // serve, with answers compressed
+	pacers     sync.Map     // *rate.Limiter by the name of an Access
 
 	closing chan struct{} // closed when the server takes no new work
 	once    sync.Once
@@ -103,6 +111,12 @@ func New(databases map[string]api.Database, opt Options) (*Server, error) {
 	s := &Server{databases: maps.Clone(databases), opt: opt, places: make(chan struct{}, opt.Requests),
 		closing: make(chan struct{})}
 	s.jobs.byID = map[string]*job{}
+	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(2048),
+		gzhttp.ContentTypes([]string{"application/json", ndjson, "text/plain"}))
+	if err != nil {
+		return nil, err
+	}
+	s.compressed = compress(http.HandlerFunc(s.serve))
 	s.metrics = s.newMetrics()
 	s.routes = s.register()
 	return s, nil

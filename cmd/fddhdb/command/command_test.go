@@ -136,7 +136,7 @@ func TestContract(t *testing.T) {
 		"alter":       "collection json add-modality add-field index metric space-of rename-label",
 		"repair":      "json dry-run",
 		"explore":     "collection json address open pictures",
-		"serve":       "json address tokens cert cert-key plain readonly max-k max-body rate timeout",
+		"serve":       "json address tokens cert cert-key plain readonly max-k max-body rate timeout origin",
 		"token":       "json name scope only remove list",
 	}
 	for _, verb := range shell.VerbNames(root) {

@@ -32,6 +32,7 @@ type Flags struct {
 	maxK, bodyMiB     uint
 	rate              float64
 	timeout           time.Duration
+	origins           []string
 }
 
 // Register adds the flags.
@@ -43,6 +44,8 @@ func (o *Flags) Register(f *pflag.FlagSet) {
 	f.BoolVar(&o.plain, "plain", false, "serve another address without TLS: a proxy in front has it")
 	f.UintVar(&o.maxK, "max-k", 10_000, "the largest number `N` of hits of an answer")
 	f.UintVar(&o.bodyMiB, "max-body", 64, "the largest body of a request, in `MIB`; imports are not bounded")
+	f.StringArrayVar(&o.origins, "origin", nil,
+		"let pages of the site `URL` send requests; repeat it for each")
 	f.Float64Var(&o.rate, "rate", 0, "the most requests a second of each token, `N` (default: no bound)")
 	f.DurationVar(&o.timeout, "timeout", time.Minute,
 		"the longest `TIME` of a request that is no import, export or job")
@@ -61,6 +64,8 @@ func (o *Flags) Check() error {
 		return exit.Usagef("--address %s can be reached from other machines: --tokens FILE says who may do what (fddhdb token makes it)", o.Address)
 	case !local && o.cert == "" && !o.plain:
 		return exit.Usagef("--address %s can be reached from other machines: --cert and --cert-key protect tokens and data on the way, or --plain says that a proxy in front of it does", o.Address)
+	case len(o.origins) > 0 && o.tokens == "":
+		return exit.Usagef("--origin lets pages of other sites send requests: --tokens FILE says who may do what")
 	case o.rate < 0:
 		return exit.Usagef("--rate %v: 0 or more is possible", o.rate)
 	case o.timeout <= 0:
@@ -109,7 +114,8 @@ func (f *Files) Run(ctx context.Context, databases map[string]api.Database, log 
 		version = info.Main.Version
 	}
 	opt := serve.Options{MaxK: int(min(o.maxK, 1<<30)), MaxBody: int64(o.bodyMiB) << 20, Rate: o.rate,
-		Timeout: o.timeout, Version: version, Logger: slog.New(slog.NewTextHandler(log, nil))}
+		Timeout: o.timeout, Origins: o.origins, Version: version, Logger: slog.New(slog.NewTextHandler(log,
+			nil))}
 	if o.tokens != "" {
 		opt.Access = f.tokens.Access
 	}
