@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -159,9 +156,9 @@ func exercise(t *testing.T, d api.Database) (log []string) {
 		}
 		log = append(log, what+": "+asJSON(t, v)+", "+text)
 	}
-	c, err := d.Collection(ctx, "main")
+	_, err := d.Collection(ctx, "main")
 	say("no collection", nil, err)
-	c, err = d.CreateCollection(ctx, "main", schema)
+	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,8 +363,6 @@ func exercise(t *testing.T, d api.Database) (log []string) {
 	say("scan dropped", nil, func() error { _, err := other.Count(ctx, ""); return err }())
 	return log
 }
-
-var _ = []any{math.Pi, reflect.TypeFor[int](), slices.Max[[]int]}
 
 // tempDir returns a folder for the benchmarks, which share a database.
 func tempDir() (string, error) { return os.MkdirTemp("", "fddhdb-bench-") }
