@@ -22,7 +22,10 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/attach"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 var rounds = flag.Int("rounds", 6, "`N` rounds of processes that start at once and are killed")
@@ -281,5 +284,58 @@ func TestOddSockets(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A training that another process does as the owner goes on when that ends: the one that was attached owns
+// the
+// folder now, and trains itself.
+func TestTrainingOutlivesTheOwner(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a.db")
+	owner, err := attach.Open(t.Context(), dir, attach.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := dbkit.Pairs(400, synth.Config{Classes: 4, Noise: 1, Seed: 1})
+	c, err := owner.CreateCollection(t.Context(), "main", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := owner.NewBatch()
+	for _, it := range made {
+		if err := b.Put(c, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a, err := attach.Open(t.Context(), dir, attach.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := a.Collection(t.Context(), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, once := make(chan struct{}), sync.Once{}
+	closed := make(chan error, 1)
+	go func() {
+		<-begun
+		closed <- owner.Close()
+	}()
+	tr, err := of.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 100,
+		Progress: func(string, int64, int64) { once.Do(func() { close(begun) }) }}})
+	if err != nil || tr.Items != len(made) {
+		t.Errorf("%+v, %v", tr, err)
+	}
+	if err := <-closed; err != nil {
+		t.Errorf("the owner: %v", err)
+	}
+	if spaces, err := of.Spaces(t.Context()); err != nil || len(spaces) != 1 {
+		t.Errorf("%d spaces, %v", len(spaces), err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/fddhdb/fddhdb/db/event"
@@ -17,7 +19,9 @@ import (
 const maxEvent = 256 << 20
 
 // work begins a job, follows it to its end and decodes its result into an O. The job ends if the context
-// does, or this program.
+// does, or this program. If the server closes, which takes back what the job has begun, the job begins once
+// more, as soon as there is a server; after a connection that fails it does only if it may be carried out
+// twice. An event that heard has got is not to come again, so then the error is that of the server.
 func work[O any](ctx context.Context, d *Database, c call, in any, progress event.Progress,
 	heard func(name string, data []byte) error) (*O, error) {
 	if in != nil {
@@ -28,6 +32,37 @@ func work[O any](ctx context.Context, d *Database, c call, in any, progress even
 		c.body = b
 	}
 	c.method, c.accept, c.stream = http.MethodPost, "text/event-stream", true
+	var told bool
+	hear := func(name string, data []byte) error {
+		told = true
+		if heard == nil {
+			return nil
+		}
+		return heard(name, data)
+	}
+	for tries := 0; ; tries++ {
+		result, err := d.follow(ctx, c, progress, hear)
+		again := errors.Is(err, rest.ErrClosing) || c.twice && errors.Is(err, rest.ErrUnknown)
+		if again && !told && d.patience >= 0 && tries < maxTries && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out := new(O)
+		if err := json.Unmarshal(result, out); err != nil {
+			return nil, fmt.Errorf("fddhdb: the result of a job cannot be read: %w", err)
+		}
+		return out, nil
+	}
+}
+
+// maxTries bounds how often a job begins once more.
+const maxTries = 20
+
+// follow sends a request that begins a job, and returns the result of the job.
+func (d *Database) follow(ctx context.Context, c call, progress event.Progress,
+	heard func(name string, data []byte) error) (json.RawMessage, error) {
 	r, err := d.send(ctx, c)
 	if err != nil {
 		return nil, err
@@ -60,29 +95,20 @@ func work[O any](ctx context.Context, d *Database, c call, in any, progress even
 			if j.Error != nil {
 				return nil, j.Error.Err()
 			}
-			out := new(O)
-			if err := json.Unmarshal(j.Result, out); err != nil {
-				return nil, fmt.Errorf("fddhdb: the result of a job cannot be read: %w", err)
-			}
-			return out, nil
+			return j.Result, nil
 		default:
-			if heard != nil {
-				if err := heard(name, data); err != nil {
-					return nil, err
-				}
+			if err := heard(name, data); err != nil {
+				return nil, err
 			}
 		}
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return nil, fmt.Errorf("%w: the connection to the server has failed while a job ran: %w", rest.ErrUnknown,
-		errOr(scan.Err()))
-}
-
-func errOr(err error) error {
+	err = scan.Err()
 	if err == nil {
-		return fmt.Errorf("it was closed")
+		err = io.ErrUnexpectedEOF
 	}
-	return err
+	return nil, fmt.Errorf("%w: the connection to the server has failed while a job ran: %w",
+		rest.ErrUnknown, err)
 }
