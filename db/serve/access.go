@@ -42,13 +42,13 @@ type Access struct {
 	Collections []string
 }
 
-// all is the access of everybody, where nothing else is said.
-var all = &Access{Scope: Admin}
+// everybody is the access of all senders, where nothing else is said.
+var everybody = &Access{Scope: Admin}
 
 // allowed returns the access of the sender of a request, if it has the scope of the route.
 func (s *Server) allowed(r *http.Request, o *route) (*Access, error) {
 	if o.scope == 0 || s.opt.Access == nil {
-		return all, nil
+		return everybody, nil
 	}
 	a, err := s.opt.Access(r)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Server) crossOrigin(w http.ResponseWriter, r *http.Request) bool {
 func Local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := CheckLocal(r); err != nil {
-			(&answer{ResponseWriter: w}).fail(err)
+			(&answer{ResponseWriter: w, s: &Server{}}).fail(err)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -449,5 +450,38 @@ func TestCompression(t *testing.T) {
 			"event: end") {
 			t.Errorf("events, %q: %q %s", accept, got, w.Body)
 		}
+	}
+}
+
+// A reader cancels jobs of its own, and not those of others; it has a part of the places for jobs.
+func TestJobsOfReaders(t *testing.T) {
+	var tokens Tokens
+	s, _ := testServer(t, Options{Access: tokens.Access})
+	texts := tokensOf(t, &tokens, map[string]string{"a": "read *", "b": "read *", "c": "write *"})
+	release := make(chan struct{})
+	var own *job
+	for i := range maxJobs/4 + 1 {
+		j := &job{cancel: func(error) {}, access: &Access{Name: "a", Scope: Read}, news: make(chan struct{}),
+			form: rest.Job{ID: fmt.Sprint("job", i), State: rest.JobRunning, Database: "photos",
+				Collection: "open"}}
+		if err := s.jobs.add(j); (err != nil) != (i == maxJobs/4) {
+			t.Errorf("job %d of a token: %v", i, err)
+		}
+		if i == 0 {
+			own = j
+			j.cancel = func(error) { close(release) }
+		}
+	}
+	path := "/v1/photos/jobs/" + own.form.ID
+	if w := ask(s, "DELETE", path, texts["b"], ""); w.Code != http.StatusForbidden {
+		t.Errorf("another reader: %d %s", w.Code, w.Body)
+	}
+	if w := ask(s, "DELETE", path, texts["a"], ""); w.Code != http.StatusOK {
+		t.Errorf("the reader itself: %d %s", w.Code, w.Body)
+	}
+	<-release
+	own.cancel = func(error) {}
+	if w := ask(s, "DELETE", path, texts["c"], ""); w.Code != http.StatusOK {
+		t.Errorf("a writer: %d %s", w.Code, w.Body)
 	}
 }

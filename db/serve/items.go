@@ -224,7 +224,7 @@ func lines[T any](w *answer, all iter.Seq2[T, error]) error {
 		if w.status == 0 && out.Buffered() == 0 {
 			return err
 		}
-		b, _ := marshal(rest.StreamError{Error: problemOf(err)})
+		b, _ := marshal(rest.StreamError{Error: w.s.problem(err)})
 		_, _ = out.Write(b)
 		break
 	}

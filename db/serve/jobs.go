@@ -42,6 +42,7 @@ type jobs struct {
 type job struct {
 	cancel context.CancelCauseFunc
 	access *Access // who has begun it
+	over   bool    // it has ended; guarded by the lock of all jobs
 
 	mu     sync.Mutex
 	form   rest.Job
@@ -172,7 +173,7 @@ func (s *Server) work(ctx context.Context, j *job, work func(context.Context, te
 	end := time.Now().UTC()
 	j.form.Ended, j.form.State, j.form.Result = &end, rest.JobDone, result
 	if err != nil {
-		j.form.State, j.form.Error, j.form.Result = rest.JobFailed, problemOf(err), nil
+		j.form.State, j.form.Error, j.form.Result = rest.JobFailed, s.problem(err), nil
 		if errors.Is(context.Cause(ctx), rest.ErrClosing) {
 			p := j.form.Error
 			p.Code, p.Status = "closing", http.StatusServiceUnavailable
@@ -189,8 +190,14 @@ func (s *Server) work(ctx context.Context, j *job, work func(context.Context, te
 func (all *jobs) add(j *job) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if all.active >= maxJobs {
-		return fmt.Errorf("%w: %d jobs are running", rest.ErrOverloaded, maxJobs)
+	mine := 0
+	for _, other := range all.byID {
+		if other.access.Name == j.access.Name && !other.over {
+			mine++
+		}
+	}
+	if all.active >= maxJobs || j.access != everybody && mine >= maxJobs/4 {
+		return fmt.Errorf("%w: %d jobs are running, %d of this token", rest.ErrOverloaded, all.active, mine)
 	}
 	all.active++
 	all.byID[j.form.ID] = j
@@ -202,6 +209,7 @@ func (all *jobs) end(j *job) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.active--
+	j.over = true
 	if all.ended = append(all.ended, j); len(all.ended) > keptJobs {
 		delete(all.byID, all.ended[0].form.ID)
 		all.ended = slices.Delete(all.ended, 0, 1)
@@ -256,13 +264,14 @@ func registerJobs(t *router) {
 			form, _, _, _ := j.look(0)
 			return &form, nil
 		}).forEach = true
-	handle(t, "DELETE", "/v1/{database}/jobs/{job}", Write, "Cancel a job",
+	handle(t, "DELETE", "/v1/{database}/jobs/{job}", Read, "Cancel a job, of one's own or of a lesser scope",
 		func(_ context.Context, r *request, _ *none) (*rest.Job, error) {
 			j, err := r.job()
 			if err != nil {
 				return nil, err
 			}
-			if j.access.Scope > r.access.Scope {
+			own := j.access.Name == r.access.Name
+			if !own && (r.access.Scope < Write || j.access.Scope > r.access.Scope) {
 				return nil, fmt.Errorf("%w: the token does not allow what the job does", rest.ErrForbidden)
 			}
 			j.cancel(context.Canceled)

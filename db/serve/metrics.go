@@ -70,7 +70,7 @@ func (s *Server) note(r *request, err error, took time.Duration) {
 		method = "other"
 	}
 	s.metrics.requests.WithLabelValues(method, path, strconv.Itoa(r.w.status)).Inc()
-	if err != nil && r.w.status >= http.StatusInternalServerError {
+	if err != nil && r.w.status == http.StatusInternalServerError {
 		s.opt.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "status", r.w.status,
 			"error", err, "seconds", took.Seconds())
 	}

@@ -264,7 +264,8 @@ func (r *request) conditions() error {
 	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
 		if r.route.method != http.MethodGet && r.Header.Get(name) != "" &&
 			!slices.ContainsFunc(r.route.headers, func(p parameter) bool { return p.name == name }) {
-			return fault.Invalid("%s is not possible here: PUT to an item knows If-Match and If-None-Match", name)
+			return fault.Invalid("%s is not possible here: PUT to an item knows If-Match and If-None-Match",
+				name)
 		}
 	}
 	return nil
@@ -367,7 +368,7 @@ func (s *Server) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 }
 
 func (s *Server) serve(out http.ResponseWriter, in *http.Request) {
-	w := &answer{ResponseWriter: out, timeout: s.opt.Timeout}
+	w := &answer{ResponseWriter: out, s: s, timeout: s.opt.Timeout}
 	// The connection may go on with other handlers.
 	defer func() { _ = http.NewResponseController(out).SetWriteDeadline(time.Time{}) }()
 	began := time.Now()
@@ -514,6 +515,7 @@ func (e *statusError) Error() string { return "fddhdb: " + e.detail }
 // An answer writes the answer to a request.
 type answer struct {
 	http.ResponseWriter
+	s       *Server
 	status  int           // 0: nothing has been written
 	timeout time.Duration // of a client that reads nothing; 0: it may take any time
 }
@@ -559,12 +561,17 @@ func marshal(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// problemOf returns the problem of an error.
-func problemOf(err error) *rest.Problem {
+// problem returns the problem of an error. What is no error of a known kind may tell of the machine: senders
+// from elsewhere do not get it, and the log has it.
+func (s *Server) problem(err error) *rest.Problem {
 	p := rest.NewProblem(err)
 	var own *statusError
 	if errors.As(err, &own) {
 		p.Status, p.Code, p.Title = own.status, own.code, http.StatusText(own.status)
+	}
+	if p.Code == "internal" && s.opt.Access != nil {
+		s.opt.Logger.Error("internal error", "error", err)
+		p.Detail = "fddhdb: the server has failed at this: its log says how"
 	}
 	return p
 }
@@ -575,7 +582,7 @@ func (w *answer) fail(err error) {
 	if w.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	p := problemOf(err)
+	p := w.s.problem(err)
 	h := w.Header()
 	switch {
 	case p.Stored > 0: // not all of it again
