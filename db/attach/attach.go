@@ -16,7 +16,8 @@ import (
 
 // Options are the settings of Open. The zero value opens a database with the defaults of package db.
 type Options struct {
-	// DB are the options with which this process opens the database if it owns it, now or later.
+	// DB are the options with which this process opens the database if it owns it, now or later. Through
+	// another owner the options of that one hold, ReadOnly included.
 	DB *db.Options
 
 	// Stores opens places of backups, for backups that this process makes as the owner; nil: there are none.
@@ -43,6 +44,7 @@ type attachment struct {
 	mu     sync.Mutex // held while this process tries to own the folder
 	own    *db.DB     // nil while another process owns it
 	owner  *Owner     // serves own; nil if own is open for reading only
+	alone  error      // why own is served to nobody
 	inside *pipes     // leads to own, for the client of this process; nil before it has taken over
 	closed bool
 }
@@ -53,7 +55,7 @@ func Open(ctx context.Context, dir string, opt Options) (*Database, error) {
 		opt.Wait = 10 * time.Second
 	}
 	a := &attachment{dir: dir, opt: opt}
-	switch err := a.open(); {
+	switch err := a.open(opt.DB); {
 	case err == nil:
 		return &Database{api.Folder(a.own, opt.Stores), a}, nil
 	case !errors.Is(err, db.ErrLocked):
@@ -80,18 +82,25 @@ func Open(ctx context.Context, dir string, opt Options) (*Database, error) {
 	return &Database{remote, a}, nil
 }
 
-// Own returns the database if this process has owned it since Open; nil if it is attached.
+// Own returns the database if this process owns it now; nil if it is attached. It owns it from Open on, or
+// has taken it over.
 func (d *Database) Own() *db.DB {
-	if _, attached := d.Database.(*client.Database); attached {
-		return nil
-	}
+	d.at.mu.Lock()
+	defer d.at.mu.Unlock()
 	return d.at.own
+}
+
+// Alone returns why a database that this process owns is served to no other process, if that has failed.
+func (d *Database) Alone() error {
+	d.at.mu.Lock()
+	defer d.at.mu.Unlock()
+	return d.at.alone
 }
 
 // Close detaches, or ends serving and closes the database.
 func (d *Database) Close() error {
 	var err error
-	if d.Own() == nil {
+	if d.at.transport != nil {
 		err = d.Database.Close()
 		d.at.transport.CloseIdleConnections()
 	}
@@ -99,15 +108,15 @@ func (d *Database) Close() error {
 }
 
 // open opens the folder, and serves it. The caller holds mu, or is alone.
-func (a *attachment) open() error {
-	d, err := db.Open(a.dir, a.opt.DB)
+func (a *attachment) open(o *db.Options) error {
+	d, err := db.Open(a.dir, o)
 	if err != nil {
 		return err
 	}
 	a.own = d
-	if a.opt.DB == nil || !a.opt.DB.ReadOnly {
-		// A folder that cannot have a socket is used without one, as others wait for its lock.
-		a.owner, _ = Serve(d, a.dir, a.opt.Stores)
+	if o == nil || !o.ReadOnly {
+		// Where no socket is possible others wait until the folder is free.
+		a.owner, a.alone = Serve(d, a.dir, a.opt.Stores)
 	}
 	return nil
 }
@@ -116,13 +125,16 @@ func (a *attachment) close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
-	var err error
+	var ends sync.WaitGroup
+	var inside, owner error
 	if a.inside != nil {
-		err = a.inside.close()
+		ends.Go(func() { inside = a.inside.close() })
 	}
 	if a.owner != nil {
-		err = errors.Join(err, a.owner.Close())
+		ends.Go(func() { owner = a.owner.Close() })
 	}
+	ends.Wait()
+	err := errors.Join(inside, owner)
 	if a.own != nil {
 		err = errors.Join(err, a.own.Close())
 	}
@@ -132,7 +144,7 @@ func (a *attachment) close() error {
 // dialError returns an error of dial after which the same request may be sent: nothing has been sent yet.
 func dialError(err error) error { return &net.OpError{Op: "dial", Net: "unix", Err: err} }
 
-// reason returns the error of dial without what is for package client.
+// reason returns the error of dial without the mark of dialError.
 func reason(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
@@ -154,7 +166,8 @@ func (a *attachment) dial(ctx context.Context) (net.Conn, error) {
 			return nil, err
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%w: the process that has %s open serves nobody", db.ErrLocked, a.dir)
+			return nil, dialError(fmt.Errorf(
+				"%w: the process that has %s open serves nobody, and perhaps only reads", db.ErrLocked, a.dir))
 		}
 		select {
 		case <-time.After(pause):
@@ -180,7 +193,13 @@ func (a *attachment) try(ctx context.Context) (net.Conn, error) {
 	if err == nil || !errors.Is(err, errNobody) {
 		return conn, err
 	}
-	if err := a.open(); err != nil {
+	// What was a database when this process attached is not made once more if somebody has removed it.
+	var o db.Options
+	if a.opt.DB != nil {
+		o = *a.opt.DB
+	}
+	o.MustExist = true
+	if err := a.open(&o); err != nil {
 		return nil, err
 	}
 	a.inside = newPipes(a.own, a.opt.Stores)

@@ -25,12 +25,11 @@ const grace = 3 * time.Second
 
 // An Owner serves a database to the other processes of its user.
 type Owner struct {
-	dir      string
-	server   *serve.Server
-	http     *http.Server
-	listener net.Listener
-	once     sync.Once
-	err      error
+	server *serve.Server
+	http   *http.Server
+	socket *socket
+	once   sync.Once
+	err    error
 }
 
 // Serve serves the database d in the folder dir to processes that attach to it, until Close. The database is
@@ -45,7 +44,7 @@ func Serve(d *db.DB, dir string, stores api.OpenStore) (*Owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Owner{dir: dir, server: s, http: newHTTP(s), listener: l}
+	o := &Owner{server: s, http: newHTTP(s), socket: l}
 	go func() { _ = o.http.Serve(l) }()
 	return o, nil
 }
@@ -65,9 +64,9 @@ func (o *Owner) Close() error {
 	o.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), grace)
 		defer cancel()
-		// New connections and requests are refused as long as the lock is held, and tried again elsewhere.
+		// As long as the folder is locked, requests that come are refused. Their senders try the next owner.
 		err := o.server.Shutdown(ctx)
-		o.err = errors.Join(err, withdraw(o.dir), o.http.Close())
+		o.err = errors.Join(err, o.socket.withdraw(), o.http.Close())
 	})
 	return o.err
 }

@@ -34,7 +34,7 @@ type port struct {
 
 // listen makes the socket of a folder, whose lock this process holds. One that was left by a crash is
 // replaced.
-func listen(dir string) (net.Listener, error) {
+func listen(dir string) (*socket, error) {
 	// Processes that were killed here have left folders.
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -54,20 +54,36 @@ func listen(dir string) (net.Listener, error) {
 	defer os.RemoveAll(tmp)
 	made := filepath.Join(tmp, socketName)
 	l, err := listenUnix(made)
-	if err != nil {
-		if l, err = listenTCP(made); err != nil {
-			return nil, err
-		}
+	if err == nil {
+		l = newGate(l, "")
+	} else if l, err = listenTCP(made); err != nil {
+		return nil, err
 	}
-	if err := os.Rename(made, filepath.Join(dir, socketName)); err != nil {
+	path := filepath.Join(dir, socketName)
+	info, err := os.Lstat(made)
+	if err == nil {
+		err = os.Rename(made, path)
+	}
+	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return l, nil
+	return &socket{l, path, info}, nil
 }
 
-// withdraw removes the socket. The caller holds the lock of the folder.
-func withdraw(dir string) error {
-	err := os.Remove(filepath.Join(dir, socketName))
+// A socket is a listener with its file.
+type socket struct {
+	net.Listener
+	path string
+	info fs.FileInfo
+}
+
+// withdraw removes the file, unless it is that of another owner by now. The caller holds the lock of the
+// folder.
+func (s *socket) withdraw() error {
+	now, err := os.Lstat(s.path)
+	if err == nil && os.SameFile(s.info, now) {
+		err = os.Remove(s.path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -133,19 +149,33 @@ func connectTCP(ctx context.Context, path string) (net.Conn, error) {
 	if err != nil {
 		return nil, refused(err)
 	}
-	// Another program may have the port by now. Ours answers the secret with a line.
-	_ = conn.SetDeadline(time.Now().Add(handshake))
-	_, err = io.WriteString(conn, p.Secret+"\n")
-	var ok [1]byte
-	if err == nil {
-		_, err = io.ReadFull(conn, ok[:])
+	if err := greet(ctx, conn, p.Secret); err != nil {
+		return nil, errNobody // another program has the port by now
 	}
-	if err != nil || ok[0] != '\n' {
-		_ = conn.Close()
-		return nil, errNobody
-	}
-	_ = conn.SetDeadline(time.Time{})
 	return conn, nil
+}
+
+// greet shows the secret, "" by a socket, and waits until the owner answers. The system connects to a socket
+// also for a process that is stopped.
+func greet(ctx context.Context, conn net.Conn, secret string) error {
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_ = conn.SetDeadline(time.Now().Add(handshake))
+	_, err := io.WriteString(conn, secret+"\n")
+	var answer [1]byte
+	if err == nil {
+		_, err = io.ReadFull(conn, answer[:])
+	}
+	if err == nil && answer[0] != '\n' {
+		err = errNobody
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	return nil
 }
 
 // A gate is a listener whose connections have shown the secret.

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -60,11 +61,27 @@ func connectUnix(ctx context.Context, path string) (conn net.Conn, err error) {
 		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", path)
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EAGAIN):
+		return nil, fmt.Errorf("%w: too many processes attach at a time", db.ErrLocked) // it is tried again
+	case err != nil:
 		return nil, refused(err)
+	}
+	if err := greet(ctx, conn, ""); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, errSilent
+		}
+		return nil, errNobody // it has ended just now
 	}
 	return conn, nil
 }
+
+// errSilent says that the owner does not answer.
+var errSilent = fault.Invalid(
+	"the process that has the database open does not answer: is it stopped? Let it go on, or end it")
 
 // refused returns errNobody if nobody listens.
 func refused(err error) error {

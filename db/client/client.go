@@ -117,7 +117,7 @@ func (d *Database) send(ctx context.Context, c call) (*http.Response, error) {
 		r, err := d.once(ctx, c)
 		var gone *url.Error
 		again := errors.Is(err, rest.ErrClosing) || errors.Is(err, rest.ErrOverloaded) ||
-			errors.As(err, &gone) && !rest.Known(gone.Err) && (c.twice || unsent(err))
+			errors.As(err, &gone) && (unsent(err) || c.twice && !rest.Known(gone.Err))
 		if !again || hopeless(err) || d.patience < 0 || ctx.Err() != nil {
 			return r, d.reword(ctx, err, c.twice)
 		}

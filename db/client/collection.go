@@ -201,6 +201,9 @@ func stream[T any](ctx context.Context, c *Collection, path string, v url.Values
 				return
 			}
 			x, err := decode(line)
+			if err != nil && !scan.Scan() && scan.Err() != nil {
+				break // it is half a line
+			}
 			if !yield(x, err) || err != nil {
 				return
 			}

@@ -77,7 +77,7 @@ func registerBulk(t *router) {
 		if err != nil {
 			return err
 		}
-		return lines(r.w, first(c.Keys(ctx, prefix), int(limit)))
+		return lines(ctx, r.w, first(c.Keys(ctx, prefix), int(limit)))
 	}
 	model := handle(t, "GET", ofCollection+"/model", Read, "Read the model of a space",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil }, inSpace...)
@@ -377,7 +377,7 @@ func exportItems(ctx context.Context, r *request) error {
 		all = c.Sample(ctx, int(sample), seed, where, args...)
 	}
 	if modality == "" && !codes {
-		return lines(r.w, all)
+		return lines(ctx, r.w, all)
 	}
 	n, err := c.Count(ctx, where, args...)
 	if err != nil {

@@ -235,6 +235,11 @@ func registerSearches(t *router) {
 // query returns the query of a request, and its collection.
 func (r *request) query(ctx context.Context, in *rest.Query) (db.Query, api.Collection, error) {
 	q, err := in.Query()
+	if whole := db.IncludePayload | db.IncludeVectors; err == nil && q.Include&whole != 0 &&
+		q.K > r.s.opt.MaxK/10 {
+		err = fmt.Errorf("%w: k is %d, and this server answers with %d hits at most that have payloads or vectors: "+
+			"go on by after", rest.ErrTooLarge, q.K, r.s.opt.MaxK/10)
+	}
 	if err == nil && q.K > r.s.opt.MaxK {
 		err = fmt.Errorf("%w: k is %d, and this server answers with %d hits at most: go on by after",
 			rest.ErrTooLarge, q.K, r.s.opt.MaxK)
@@ -303,7 +308,7 @@ func registerModels(t *router) {
 				all = []report.Retrieval{}
 			}
 			return &rest.Retrievals{Retrievals: all}, err
-		}).scope = Read
+		})
 	on(t, "POST", ofCollection+":activate", Admin, "Make another space of codes the active one",
 		func(ctx context.Context, c api.Collection, r *request, in *rest.Space) (*none, error) {
 			return nil, c.Activate(ctx, in.Space)

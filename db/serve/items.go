@@ -13,6 +13,7 @@ import (
 	"iter"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -86,7 +87,9 @@ func registerItems(t *router) {
 // etag returns a name of the contents of an item.
 func etag(it *db.Item) string {
 	contents := *it
-	contents.Code, contents.CodeFrom = nil, "" // they change as the collection learns
+	if contents.CodeFrom != "given" { // it changes as the collection learns
+		contents.Code, contents.CodeFrom = nil, ""
+	}
 	b, err := contents.MarshalJSON()
 	if err != nil {
 		return `""`
@@ -119,7 +122,10 @@ func (r *request) store(ctx context.Context, c api.Collection, in *rest.Item,
 	if err != nil {
 		return nil, asPrecondition(err)
 	}
-	if match != "*" && !strings.Contains(match, etag(old)) {
+	if match != "*" && !slices.Contains(strings.FieldsFunc(match, func(c rune) bool {
+		return c == ',' ||
+			c == ' '
+	}), etag(old)) {
 		return nil, fmt.Errorf("%w: item %q has the ETag %s now", rest.ErrPrecondition, key, etag(old))
 	}
 	return written, asPrecondition(c.PutIf(ctx, item, old))
@@ -208,7 +214,7 @@ func change(b api.Batch, c api.Collection, x *rest.Change) error {
 
 // lines writes the values of a sequence, one a line. What fails after the first line ends the stream with a
 // line {"error": ...}.
-func lines[T any](w *answer, all iter.Seq2[T, error]) error {
+func lines[T any](ctx context.Context, w *answer, all iter.Seq2[T, error]) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	w.Header().Set("Content-Type", ndjson)
 	for x, err := range all {
@@ -220,6 +226,9 @@ func lines[T any](w *answer, all iter.Seq2[T, error]) error {
 				}
 				continue
 			}
+		}
+		if errors.Is(context.Cause(ctx), rest.ErrClosing) {
+			err = rest.ErrClosing
 		}
 		if w.status == 0 && out.Buffered() == 0 {
 			return err

@@ -20,11 +20,11 @@ import (
 const (
 	headerTime = 5 * time.Second // for the head of a request to come
 	idleTime   = 2 * time.Minute // between requests
-	graceTime  = 9 * time.Second // for requests to end when the server does
+	graceTime  = 5 * time.Second // for requests to end when the server does
 )
 
 // Serve answers on a listener until the context ends: by HTTP/1.1 and HTTP/2, with TLS if config is not nil.
-// Then it takes no more requests, and those that work have nine seconds to end. It returns nil if only the
+// Then it takes no more requests, and those that work have five seconds to end. It returns nil if only the
 // context has ended it.
 func Serve(ctx context.Context, s *Server, h http.Handler, l net.Listener, config *tls.Config) error {
 	protocols := new(http.Protocols)
@@ -50,7 +50,7 @@ func Serve(ctx context.Context, s *Server, h http.Handler, l net.Listener, confi
 	defer cancel()
 	err := s.Shutdown(grace)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = nil // what is cut is tried again by its client, or was never acknowledged
+		err = nil // the connections of those that work still are cut: their clients learn nothing
 	}
 	err = errors.Join(err, web.Close())
 	<-ended

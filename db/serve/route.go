@@ -148,10 +148,17 @@ func (r *request) decode(v any) error {
 	return nil
 }
 
+// maxQuery bounds the body of a request that only looks, if its sender has a token: what it takes in memory
+// may be ten times as much.
+const maxQuery = 4 << 20
+
 // read reads the whole body, up to the limit. It needs no place, so that slow
 // clients keep none; the bytes that all requests hold are bounded instead. The caller calls release.
 func (r *request) read() error {
 	limit := r.s.opt.MaxBody
+	if r.route.scope == Read && r.access != everybody {
+		limit = min(limit, maxQuery)
+	}
 	large := fmt.Errorf("%w: the body has more than %d bytes", rest.ErrTooLarge, limit)
 	if r.ContentLength > limit {
 		return large
@@ -420,8 +427,10 @@ func (s *Server) answer(r *request) (err error) {
 	if !r.access.permits(o, r.PathValue("collection")) {
 		return fmt.Errorf("%w: the token does not allow this", rest.ErrForbidden)
 	}
-	if err := s.pace(r.access); err != nil {
-		return err
+	if o.scope > 0 { // whoever watches the server is not paced
+		if err := s.pace(r.access); err != nil {
+			return err
+		}
 	}
 	if err := r.conditions(); err != nil {
 		return err
@@ -442,6 +451,12 @@ func (s *Server) answer(r *request) (err error) {
 		defer s.streams.Add(-1)
 		if int(s.streams.Add(1)) > streamsPerPlace*cap(s.places) {
 			return rest.ErrOverloaded
+		}
+		if !o.inParts { // it only reads: its client begins anew elsewhere
+			var cancel context.CancelCauseFunc
+			ctx, cancel = context.WithCancelCause(ctx)
+			defer cancel(nil)
+			defer context.AfterFunc(s.ends, func() { cancel(rest.ErrClosing) })()
 		}
 	}
 	if !o.untimed && !o.job {

@@ -73,7 +73,9 @@ type Server struct {
 	compressed http.Handler // serve, with answers compressed
 	pacers     sync.Map     // *rate.Limiter by the name of an Access
 
-	closing chan struct{} // closed when the server takes no new work
+	closing chan struct{}   // closed when the server takes no new work
+	ends    context.Context // ends then, too
+	end     context.CancelFunc
 	once    sync.Once
 	working sync.WaitGroup // requests and jobs
 	mu      sync.RWMutex   // held for reading while working grows, so that Shutdown sees what has begun
@@ -110,6 +112,7 @@ func New(databases map[string]api.Database, opt Options) (*Server, error) {
 	}
 	s := &Server{databases: maps.Clone(databases), opt: opt, places: make(chan struct{}, opt.Requests),
 		closing: make(chan struct{})}
+	s.ends, s.end = context.WithCancel(context.Background())
 	s.jobs.byID = map[string]*job{}
 	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(2048),
 		gzhttp.ContentTypes([]string{"application/json", ndjson, "text/plain"}))
@@ -129,7 +132,10 @@ func (s *Server) Names() []string { return slices.Sorted(maps.Keys(s.databases))
 // cancelled at once: each gives back what it has begun, as package db does.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	s.once.Do(func() { close(s.closing) })
+	s.once.Do(func() {
+		close(s.closing)
+		s.end()
+	})
 	s.mu.Unlock()
 	s.jobs.cancelAll()
 	ended := make(chan struct{})

@@ -174,6 +174,10 @@ type Args []any
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (a *Args) UnmarshalJSON(b []byte) error {
+	// In memory they take ten times the room of the shortest JSON. Package db takes a mebibyte of values.
+	if len(b) > maxArgs || bytes.Count(b, []byte(",")) > maxArgs/16 {
+		return errors.New("too many args")
+	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	var values []any
@@ -194,6 +198,9 @@ func (a *Args) UnmarshalJSON(b []byte) error {
 	*a = values
 	return nil
 }
+
+// maxArgs bounds the JSON of arguments, in bytes.
+const maxArgs = 8 << 20
 
 // number returns the Go value of a number: int64, uint64 or float64, the first that has it.
 func number(n json.Number) any {

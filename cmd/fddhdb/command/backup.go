@@ -41,8 +41,8 @@ func backupCommand(e *env) *cobra.Command {
 		snapshot of a file system. What --collection and --index-only write is then
 		in the folder for temporary files for a while: TMPDIR says which one that is.
 
-		While another process writes to the database, back it up from there: in Go, by
-		DB.Backup.`, `
+		If another process owns the folder, that process makes the backup: as its user, and
+		with its credentials for a bucket.`, `
 		fddhdb backup wiki.db /mnt/backups/wiki
 		fddhdb backup wiki.db s3://my-bucket/wiki
 		fddhdb backup wiki.db "s3://b/wiki?endpoint=https://minio.example:9000" --json`)
@@ -83,10 +83,9 @@ func (v *verb) backUp(name string, opt db.BackupOptions) (m *backup.Manifest, er
 	if err != nil {
 		return nil, err
 	}
-	// A copy of everything only reads. A part is first written whole, into the folder of the
-	// database where that can be.
+	// It owns the folder where it may, so that others work through it meanwhile.
 	p, err := v.open(v.ctx, v.dir,
-		&db.Options{MustExist: true, ReadOnly: opt.Collection == "" && !opt.IndexOnly})
+		&db.Options{MustExist: true, ReadOnly: v.session.has(v.dir)})
 	if unwritable(err) {
 		p, err = v.open(v.ctx, v.dir, &db.Options{ReadOnly: true})
 	}

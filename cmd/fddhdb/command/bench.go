@@ -66,7 +66,7 @@ func benchCommand(e *env) *cobra.Command {
 		case o.k == nil && o.radius == nil:
 			o.k = []int{10}
 		}
-		return v.look(o.run)
+		return v.share(o.run)
 	})
 }
 

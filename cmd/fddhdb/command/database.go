@@ -25,8 +25,16 @@ import (
 // A place is an open database.
 type place struct {
 	d     api.Database
-	own   *db.DB // the same database; nil if another process owns it
+	own   func() *db.DB // nil: another process owns it, or its result is nil as long as another one does
 	close func() error
+}
+
+// owned returns the database if this process owns it now, else nil.
+func (p place) owned() *db.DB {
+	if p.own == nil {
+		return nil
+	}
+	return p.own()
 }
 
 // openPlace opens the database in a folder, or at a URL. Every verb opens its database here and nowhere else.
@@ -42,17 +50,22 @@ func (e *env) openPlace(ctx context.Context, dir string, options *db.Options) (p
 	case isURL(dir):
 		return e.openServer(dir)
 	case e.noAttach:
-		d, err := db.Open(dir, options)
-		if err != nil {
-			return place{}, err
-		}
-		return place{api.Folder(d, openRepository), d, d.Close}, nil
+		return openAlone(dir, options)
 	}
 	d, err := attach.Open(ctx, dir, attach.Options{DB: options, Stores: openRepository, Wait: e.wait})
 	if err != nil {
 		return place{}, err
 	}
-	return place{d, d.Own(), d.Close}, nil
+	return place{d, d.Own, d.Close}, nil
+}
+
+// openAlone opens the database in a folder for this process alone.
+func openAlone(dir string, options *db.Options) (place, error) {
+	d, err := db.Open(dir, options)
+	if err != nil {
+		return place{}, err
+	}
+	return place{api.Folder(d, openRepository), func() *db.DB { return d }, d.Close}, nil
 }
 
 // isURL reports whether a place is a database of a server.
@@ -80,11 +93,11 @@ func (e *env) openServer(url string) (place, error) {
 // owner returns the database for what only the process that owns it can do. If another process owns it, the
 // error says so and names what: a verb, with its flag if that matters.
 func (p place) owner(what string) (*db.DB, error) {
-	if p.own == nil {
-		return nil, exit.Failedf(
-			"%s needs the folder for itself: run it where the folder is, when no other process has that open", what)
+	if d := p.owned(); d != nil {
+		return d, nil
 	}
-	return p.own, nil
+	return nil, exit.Failedf(
+		"%s needs the folder for itself: run it where the folder is, when no other process has that open", what)
 }
 
 // openAnd opens the database in dir, runs f and closes it.
@@ -183,13 +196,18 @@ func (e *env) withNew(ctx context.Context, dir string, f func(d api.Database) er
 // and empty are from that check.
 func (e *env) create(ctx context.Context, dir string, existed, empty bool,
 	f func(d api.Database) error) error {
-	p, err := e.openPlace(ctx, dir, nil)
+	// Nobody works through this process until f has succeeded: what others store would go with the folder.
+	p, err := openAlone(dir, nil)
+	if errors.Is(err, db.ErrLocked) {
+		p, err = e.openPlace(ctx, dir, nil)
+	}
 	if err != nil {
 		// It holds something else, or cannot be written to.
 		return openError(dir, err)
 	}
 	// Another process may have created it meanwhile, and closed it by now or not.
-	empty = empty && p.own != nil && p.own.Recovery().Found == 0
+	d := p.owned()
+	empty = empty && d != nil && d.Recovery().Found == 0
 	err = f(p.d)
 	var partly *partlyError // it goes on another time
 	empty = empty && !errors.As(err, &partly)
@@ -366,10 +384,11 @@ func (e *env) whileClosed(ctx context.Context, dir, what string, f func() error)
 // warnOfLosses prints to stderr that commits are missing from a database, each time it
 // is opened, until the user acknowledges it. A process that does not own the database does not know.
 func (e *env) warnOfLosses(dir string, p place) {
-	if p.own == nil {
+	d := p.owned()
+	if d == nil {
 		return
 	}
-	r := p.own.Recovery()
+	r := d.Recovery()
 	for _, l := range r.Losses {
 		e.Warnf("warning: %s: %s: restore a backup, or do again what is lost (it is the latest that was written), and then: fddhdb verify %s --acknowledge", dir, l, dir)
 	}

@@ -75,7 +75,7 @@ func evalCommand(e *env) *cobra.Command {
 		case o.plot != "" && !strings.EqualFold(filepath.Ext(o.plot), ".svg"):
 			return exit.Usagef("--plot %s: a .svg file is drawn", o.plot)
 		}
-		return v.look(func() error {
+		return v.share(func() error {
 			if err := o.ready(); err != nil {
 				return err
 			}

@@ -14,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
-	"github.com/fddhdb/fddhdb/db"
 )
 
 func exploreCommand(e *env) *cobra.Command {
@@ -48,13 +47,7 @@ func exploreCommand(e *env) *cobra.Command {
 		if err := explore.CheckAddress(address); err != nil {
 			return exit.Usagef("--address %q: %w", address, err)
 		}
-		// The page changes nothing, but other processes work through the one that owns the folder.
-		run := v.on(func() error { return v.explore(address, pictures, open) })
-		err := v.openAnd(v.ctx, v.dir, &db.Options{MustExist: true}, run)
-		if unwritable(err) {
-			err = v.openAnd(v.ctx, v.dir, &db.Options{ReadOnly: true}, run)
-		}
-		return err
+		return v.share(func() error { return v.explore(address, pictures, open) })
 	})
 }
 

@@ -85,7 +85,7 @@ func exportCommand(e *env) *cobra.Command {
 		if err := o.check(); err != nil {
 			return err
 		}
-		return v.look(o.run)
+		return v.share(o.run)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +42,7 @@ func serveCommand(e *env) *cobra.Command {
 		certificate, or --plain if a proxy in front of it has one. SIGHUP reads tokens and
 		certificate again.
 
-		SIGTERM ends it: no new requests, and those under way have nine seconds. What was
+		SIGTERM ends it: no new requests, and those under way have five seconds. What was
 		acknowledged stays.`, `
 		fddhdb serve photos.db
 		fddhdb serve /var/lib/fddhdb --address :7070 --tokens tokens --plain
@@ -91,10 +92,13 @@ func (o *serving) openAll(dirs []string) (map[string]api.Database, func() error,
 	all := map[string]api.Database{}
 	var places []place
 	closeAll := func() (err error) {
-		for _, p := range slices.Backward(places) {
-			err = errors.Join(err, p.close())
+		var ends sync.WaitGroup
+		errs := make([]error, len(places))
+		for i, p := range places {
+			ends.Go(func() { errs[i] = p.close() })
 		}
-		return err
+		ends.Wait()
+		return errors.Join(errs...)
 	}
 	for _, dir := range dirs {
 		p, err := o.openPlace(o.ctx, dir, &db.Options{MustExist: true, ReadOnly: o.readOnly})

@@ -148,6 +148,19 @@ func (v *verb) look(f func() error) error {
 	return v.openAnd(v.ctx, v.dir, &db.Options{ReadOnly: true}, v.on(f))
 }
 
+// share is look for verbs that take long: it owns the folder where it may, so that other processes work
+// through this one meanwhile.
+func (v *verb) share(f func() error) error {
+	if v.session.has(v.dir) {
+		return v.look(f)
+	}
+	err := v.openAnd(v.ctx, v.dir, &db.Options{MustExist: true}, v.on(f))
+	if unwritable(err) {
+		err = v.look(f)
+	}
+	return err
+}
+
 // change is look for verbs that write.
 func (v *verb) change(f func() error) error {
 	return v.openAnd(v.ctx, v.dir, &db.Options{MustExist: true}, v.on(f))

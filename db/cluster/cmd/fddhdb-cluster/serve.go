@@ -32,7 +32,7 @@ func serveCommand(e *env) *cobra.Command {
 			fddhdb token makes, and the server a certificate, or --plain if a proxy in front of
 			it has one. SIGHUP reads tokens and certificate again.
 
-			At SIGTERM it takes no new requests, gives those under way nine seconds, and ends
+			At SIGTERM it takes no new requests, gives those under way five seconds, and ends
 			jobs, such as trainings, at once.`),
 		Example: usage.Example(`
 			fddhdb-cluster serve --address 127.0.0.1:7070
