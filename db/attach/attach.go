@@ -74,7 +74,7 @@ func Open(ctx context.Context, dir string, opt Options) (*Database, error) {
 	a.transport = &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return a.dial(ctx) },
 		MaxIdleConnsPerHost: 64, DisableCompression: true, IdleConnTimeout: time.Minute}
-	remote, err := client.Open("http://owner/"+name, client.Options{Patience: 30 * time.Second,
+	remote, err := client.Open("http://owner/"+name, client.Options{Patience: 30 * time.Second, Place: "the process that had the database open",
 		Transport: a.transport})
 	if err != nil {
 		return nil, errors.Join(err, a.close())

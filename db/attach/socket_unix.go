@@ -89,7 +89,7 @@ func refused(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return errNobody
 	case errors.Is(err, fs.ErrPermission):
-		return fault.Invalid("the database belongs to a process of another user: %s", err)
+		return fault.Invalid("the database is open in a process of another user, who can serve it: fddhdb serve (%s)", err)
 	}
 	return dialError(err)
 }

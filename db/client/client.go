@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -37,6 +38,9 @@ type Options struct {
 	// certificates and proxies.
 	Transport http.RoundTripper
 
+	// Place is what errors call the server; "" is its URL.
+	Place string
+
 	// Patience bounds how long a request that the server has not carried out is sent again; 0 means 10
 	// seconds, negative not at all.
 	Patience time.Duration
@@ -49,6 +53,7 @@ type Database struct {
 	own      *http.Transport // that Close empties; nil: the caller's
 	token    string
 	patience time.Duration
+	place    string
 }
 
 var _ api.Database = (*Database)(nil)
@@ -69,7 +74,8 @@ func Open(place string, opt Options) (*Database, error) {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fault.Invalid("%q: a URL of a database has no user, query and fragment", u.Redacted())
 	}
-	d := &Database{base: u.Scheme + "://" + u.Host + "/v1/" + name, token: opt.Token, patience: opt.Patience}
+	d := &Database{base: u.Scheme + "://" + u.Host + "/v1/" + name, token: opt.Token,
+		patience: opt.Patience, place: opt.Place}
 	if d.patience == 0 {
 		d.patience = 10 * time.Second
 	}
@@ -159,9 +165,10 @@ func (d *Database) reword(ctx context.Context, err error, twice bool) error {
 	case rest.Known(gone.Err):
 		return gone.Err
 	case unsent(err) || hopeless(err) || twice:
-		return fmt.Errorf("fddhdb: %s cannot be reached: %w", gone.URL, gone.Err)
+		return fmt.Errorf("fddhdb: %s cannot be reached: %w", cmp.Or(d.place, gone.URL), gone.Err)
 	}
-	return fmt.Errorf("%w: the connection to %s has failed: %w", rest.ErrUnknown, gone.URL, gone.Err)
+	return fmt.Errorf("%w: the connection to %s has failed: %w", rest.ErrUnknown, cmp.Or(d.place, gone.URL),
+		gone.Err)
 }
 
 // once sends a request once.
@@ -239,7 +246,7 @@ func (d *Database) do(ctx context.Context, c call, in, out any) error {
 		return nil
 	}
 	if err := json.NewDecoder(r.Body).Decode(out); err != nil {
-		return fmt.Errorf("fddhdb: the answer of %s cannot be read: %w", d.base, err)
+		return fmt.Errorf("fddhdb: the answer of %s cannot be read: %w", cmp.Or(d.place, d.base), err)
 	}
 	return nil
 }

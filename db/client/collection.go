@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -213,7 +214,8 @@ func stream[T any](ctx context.Context, c *Collection, path string, v url.Values
 		case ctx.Err() != nil:
 			yield(zero, ctx.Err())
 		default:
-			yield(zero, fmt.Errorf("fddhdb: the answer of the server has ended early: %w", err))
+			yield(zero, fmt.Errorf("fddhdb: %s has ended before all was read: do it again: %w",
+				cmp.Or(c.d.place, "the server"), err))
 		}
 	}
 }

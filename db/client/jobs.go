@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,6 +110,6 @@ func (d *Database) follow(ctx context.Context, c call, progress event.Progress,
 	if err == nil {
 		err = io.ErrUnexpectedEOF
 	}
-	return nil, fmt.Errorf("%w: the connection to the server has failed while a job ran: %w",
-		rest.ErrUnknown, err)
+	return nil, fmt.Errorf("%w: %s has ended while it worked: look at the database, and do it again: %w",
+		rest.ErrUnknown, cmp.Or(d.place, "the server"), err)
 }

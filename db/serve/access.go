@@ -37,9 +37,31 @@ type Access struct {
 	Name  string // of the sender, for logs
 	Scope Scope
 
-	// Collections, if not empty, are the only collections that the sender may see. What is about a whole
-	// database is then forbidden.
+	// Collections, if not empty, are the only collections that the sender may see, in all databases, or as
+	// DATABASE/COLLECTION in one. What is about a whole database is then forbidden.
 	Collections []string
+}
+
+// in returns the access to a database, with plain names of collections.
+func (a *Access) in(database string) *Access {
+	if !slices.ContainsFunc(a.Collections, func(name string) bool { return strings.Contains(name, "/") }) {
+		return a
+	}
+	own := *a
+	own.Collections = []string{"/"} // no collection has this name
+	for _, name := range a.Collections {
+		if of, collection, qualified := strings.Cut(name, "/"); !qualified {
+			own.Collections = append(own.Collections, name)
+		} else if of == database {
+			own.Collections = append(own.Collections, collection)
+		}
+	}
+	return &own
+}
+
+// knows reports whether the access is for anything in a database.
+func (a *Access) knows(database string) bool {
+	return len(a.Collections) == 0 || !slices.Equal(a.in(database).Collections, []string{"/"})
 }
 
 // everybody is the access of all senders, where nothing else is said.
@@ -60,15 +82,20 @@ func (s *Server) allowed(r *http.Request, o *route) (*Access, error) {
 	return a, nil
 }
 
-// permits reports whether the access has the scope of a route, and sees its collection.
-func (a *Access) permits(o *route, collection string) bool {
-	if a.Scope < o.scope {
-		return false
+// permits returns why the access is not for a route, or not for its collection.
+func (a *Access) permits(o *route, collection string) error {
+	whole := !strings.Contains(o.path, "{collection}")
+	switch {
+	case a.Scope < o.scope:
+		return fmt.Errorf("%w: the token has the scope %s, and this needs %s", rest.ErrForbidden, a.Scope,
+			o.scope)
+	case whole && len(a.Collections) > 0 && !o.forEach:
+		return fmt.Errorf("%w: the token is for some collections, and this is about the database",
+			rest.ErrForbidden)
+	case !whole && !a.sees(collection):
+		return fmt.Errorf("%w: the token is for other collections", rest.ErrForbidden)
 	}
-	if strings.Contains(o.path, "{collection}") {
-		return a.sees(collection)
-	}
-	return len(a.Collections) == 0 || o.forEach
+	return nil
 }
 
 // sees reports whether the access is for a collection; "" is a whole database.

@@ -165,6 +165,17 @@ func TestScopes(t *testing.T) {
 			t.Errorf("%s: %d %s", change, w.Code, w.Body)
 		}
 	}
+	// Names of collections may be of one database.
+	for only, want := range map[string]int{"photos/open": http.StatusOK, "other/open": http.StatusForbidden,
+		"other/open,photos/open": http.StatusOK, "photos/secret": http.StatusForbidden} {
+		texts := tokensOf(t, &tokens, map[string]string{"a": "read " + only})
+		w := ask(s, "GET", "/v1/photos/collections/open", texts["a"], "")
+		names := ask(s, "GET", "/v1", texts["a"], "")
+		if knows := strings.Contains(names.Body.String(), "photos"); w.Code != want ||
+			knows != strings.Contains(only, "photos") {
+			t.Errorf("%s: %d %s, %s", only, w.Code, w.Body, names.Body)
+		}
+	}
 	for _, path := range []string{"/healthz", "/readyz", "/openapi.json"} {
 		if w := ask(s, "GET", path, "", ""); w.Code >= 300 || strings.Contains(w.Body.String(), "photos") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)

@@ -275,6 +275,9 @@ func (imp *importing) lines(ctx context.Context, in io.Reader) error {
 		if len(line) == 0 {
 			continue
 		}
+		if imp.row == 0 && bytes.HasPrefix(line, []byte("\x93NUMPY")) {
+			return fault.Invalid("body: it is a .npy: send it with Content-Type: %s", npyType)
+		}
 		var item rest.Item
 		d := json.NewDecoder(bytes.NewReader(line))
 		d.DisallowUnknownFields()

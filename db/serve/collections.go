@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -52,18 +53,33 @@ func (s *Server) register() *router {
 // registerDatabases adds the routes about whole databases.
 func (s *Server) registerDatabases(t *router) {
 	handle(t, "GET", "/v1", Read, "List the databases",
-		func(context.Context, *request, *none) (*rest.Databases, error) {
-			return &rest.Databases{Databases: s.Names(), Version: s.opt.Version}, nil
+		func(_ context.Context, r *request, _ *none) (*rest.Databases, error) {
+			names := slices.DeleteFunc(s.Names(), func(name string) bool { return !r.access.knows(name) })
+			return &rest.Databases{Databases: names, Version: s.opt.Version}, nil
 		}).forEach = true
-	of(t, "GET", ofDatabase, Read, "Show figures about a database and its collections",
+	figures := of(t, "GET", ofDatabase, Read, "Show figures about a database and its collections",
 		func(ctx context.Context, d api.Database, r *request, _ *none) (*db.Stats, error) {
 			if r.flag("loaded") {
 				if err := d.WaitForIndex(ctx); err != nil {
 					return nil, err
 				}
 			}
-			return d.Stats(ctx)
-		}, parameter{"loaded", "wait until all codes are in memory", "boolean", 0}).untimed = true
+			all, err := d.Stats(ctx)
+			if err != nil || len(r.access.Collections) == 0 {
+				return all, err
+			}
+			// A token of some collections has the figures of these alone.
+			some := &db.Stats{Format: all.Format, Kernel: all.Kernel, Collections: []db.CollectionStats{}}
+			for _, c := range all.Collections {
+				if r.access.sees(c.Name) {
+					some.Items += c.Items
+					some.DistinctCodes += c.DistinctCodes
+					some.Collections = append(some.Collections, c)
+				}
+			}
+			return some, nil
+		}, parameter{"loaded", "wait until all codes are in memory", "boolean", 0})
+	figures.untimed, figures.forEach = true, true
 	of(t, "GET", ofDatabase+"/marks/{mark}", Read, "Read the bytes that a batch has kept under a name",
 		func(ctx context.Context, d api.Database, r *request, _ *none) (*rest.Mark, error) {
 			value, err := d.Mark(ctx, r.PathValue("mark"))

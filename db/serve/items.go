@@ -167,7 +167,7 @@ func writeBatch(ctx context.Context, r *request) error {
 		switch {
 		case c != nil:
 		case !r.access.sees(about):
-			return fmt.Errorf("%w: the token does not allow this", rest.ErrForbidden)
+			return fmt.Errorf("%w: the token is for other collections", rest.ErrForbidden)
 		case x.Mark == nil:
 			if c, err = d.Collection(ctx, about); err != nil {
 				return err

@@ -175,9 +175,7 @@ func (s *Server) work(ctx context.Context, j *job, work func(context.Context, te
 	if err != nil {
 		j.form.State, j.form.Error, j.form.Result = rest.JobFailed, s.problem(err), nil
 		if errors.Is(context.Cause(ctx), rest.ErrClosing) {
-			p := j.form.Error
-			p.Code, p.Status = "closing", http.StatusServiceUnavailable
-			p.Title = http.StatusText(p.Status)
+			j.form.Error = s.problem(rest.ErrClosing)
 		}
 		if errors.Is(err, context.Canceled) {
 			j.form.State = rest.JobCancelled

@@ -424,8 +424,11 @@ func (s *Server) answer(r *request) (err error) {
 		return err
 	}
 	setPathValues(r.Request, pattern)
-	if !r.access.permits(o, r.PathValue("collection")) {
-		return fmt.Errorf("%w: the token does not allow this", rest.ErrForbidden)
+	if d := r.PathValue("database"); d != "" {
+		r.access = r.access.in(d)
+	}
+	if err := r.access.permits(o, r.PathValue("collection")); err != nil {
+		return err
 	}
 	if o.scope > 0 { // whoever watches the server is not paced
 		if err := s.pace(r.access); err != nil {
@@ -595,6 +598,7 @@ func (s *Server) problem(err error) *rest.Problem {
 // that nobody takes the part for the whole.
 func (w *answer) fail(err error) {
 	if w.status != 0 {
+		w.s.opt.Logger.Warn("an answer was cut", "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	p := w.s.problem(err)

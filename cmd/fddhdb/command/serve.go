@@ -49,7 +49,8 @@ func serveCommand(e *env) *cobra.Command {
 		fddhdb search http://127.0.0.1:7070/photos --key cat.jpg`)
 	o := serving{verb: v}
 	o.server.Register(v.f)
-	v.f.BoolVar(&o.readOnly, "readonly", false, "serve what is there, and change nothing")
+	v.f.BoolVar(&o.readOnly, "readonly", false,
+		"change nothing; other processes can then only read the folder")
 	return v.does(o.run)
 }
 
@@ -77,7 +78,9 @@ func (o *serving) run() (err error) {
 		o.signals.Serving(server.Grace, func() {
 			if err := files.Load(); err != nil {
 				o.Warnf("SIGHUP: the tokens and the certificate are those of before: %v", err)
+				return
 			}
+			o.Notef("SIGHUP: the tokens and the certificate are read again")
 		})
 	}
 	return files.Run(o.ctx, databases, o.Stderr, func(url string, names []string) error {
@@ -171,11 +174,9 @@ func tokenCommand(e *env) *cobra.Command {
 		adds its hash to FILE, which it creates if it is missing. Nobody can get the token out
 		of the file. A running server knows it after SIGHUP.
 
-
-
 		--scope read looks, write also changes items and lets collections learn, admin also
 		creates and drops collections, makes backups and compacts. --only keeps the token to
-		some collections; it then sees nothing of others.`, `
+		some collections, or to DATABASE/COLLECTION of one database; it sees nothing of others.`, `
 		fddhdb token tokens --name shop --scope write --only products
 		fddhdb token tokens --list
 		fddhdb token tokens --remove shop`)

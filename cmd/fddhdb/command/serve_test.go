@@ -197,7 +197,7 @@ func TestServeFlags(t *testing.T) {
 	if got := must(t, "count", url+"/a", "--token-file", file); got != "5\n" {
 		t.Errorf("with the token: %q", got)
 	}
-	says(t, exit.Failed, "the token does not allow this", "delete", url+"/a", "0", "--token-file", file)
+	says(t, exit.Failed, "the token has the scope read, and this needs write", "delete", url+"/a", "0", "--token-file", file)
 	must(t, "token", tokens, "--remove", "a")
 	if got := must(t, "token", tokens, "--list", "--json"); got != "" {
 		t.Errorf("after the removal: %q", got)

@@ -7,7 +7,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -70,8 +72,8 @@ func (o *Flags) Check() error {
 		return exit.Usagef("--rate %v: 0 or more is possible", o.rate)
 	case o.timeout <= 0:
 		return exit.Usagef("--timeout %v: a time above 0 is expected", o.timeout)
-	case o.maxK == 0 || o.bodyMiB == 0 || o.bodyMiB > 1<<20:
-		return exit.Usagef("--max-k and --max-body are 1 or more, and --max-body a million at most")
+	case o.maxK == 0 || o.bodyMiB < 16 || o.bodyMiB > 1<<20:
+		return exit.Usagef("--max-k is 1 or more, and --max-body 16 to a million: verbs send parts of 8 MiB")
 	}
 	return nil
 }
@@ -87,7 +89,9 @@ type Files struct {
 func (f *Files) Load() error {
 	var err error
 	if f.flags.tokens != "" {
-		err = f.tokens.Load(f.flags.tokens)
+		if err = f.tokens.Load(f.flags.tokens); errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: fddhdb token %s --name NAME makes it", err, f.flags.tokens)
+		}
 	}
 	if f.flags.cert != "" {
 		err = errors.Join(err, f.certificate.Load(f.flags.cert, f.flags.key))
