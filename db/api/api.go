@@ -1,7 +1,7 @@
 // Package api is what a program can do with a database, wherever the database is: one interface for a folder
 // that this process owns (Folder), for a server (db/client) and for a cluster (db/cluster).
 //
-//	d, err := attach.Open(ctx, "photos.db", nil) // a folder, or the process that has it open
+//	d, err := attach.Open(ctx, "photos.db", attach.Options{}) // a folder, or the process that has it open
 //	c, err := d.Collection(ctx, "main")
 //	r, err := c.Search(ctx, db.Query{From: "text", Vector: words, To: "image"})
 //

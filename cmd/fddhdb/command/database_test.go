@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -13,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/attach"
 )
 
 func TestLocked(t *testing.T) {
@@ -48,6 +50,21 @@ func TestWithNew(t *testing.T) {
 	}
 	if got := must(t, "count", exists); got != "0\n" {
 		t.Errorf("the database that existed: %q", got)
+	}
+}
+
+// Nobody works on a database before what creates it has succeeded: it would go with what others store.
+func TestWithNewIsAlone(t *testing.T) {
+	dir, broken := filepath.Join(t.TempDir(), "a.db"), errors.New("broken")
+	err := newTestEnv().withNew(t.Context(), dir, func(api.Database) error {
+		a, err := attach.Open(t.Context(), dir, attach.Options{Wait: 50 * time.Millisecond})
+		if !errors.Is(err, db.ErrLocked) {
+			t.Errorf("another process: %v, %v", a, err)
+		}
+		return broken
+	})
+	if !errors.Is(err, broken) {
+		t.Error(err)
 	}
 }
 
