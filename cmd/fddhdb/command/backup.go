@@ -83,10 +83,13 @@ func (v *verb) backUp(name string, opt db.BackupOptions) (m *backup.Manifest, er
 	if err != nil {
 		return nil, err
 	}
-	// It owns the folder where it may, so that others work through it meanwhile.
+	// As share does: others work through this process meanwhile.
+	wait := v.wait
+	v.wait = briefly
 	p, err := v.open(v.ctx, v.dir,
 		&db.Options{MustExist: true, ReadOnly: v.session.has(v.dir)})
-	if unwritable(err) {
+	v.wait = wait
+	if unwritable(err) || errors.Is(err, db.ErrLocked) {
 		p, err = v.open(v.ctx, v.dir, &db.Options{ReadOnly: true})
 	}
 	if errors.Is(err, db.ErrLocked) {

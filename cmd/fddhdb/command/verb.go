@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -154,12 +155,19 @@ func (v *verb) share(f func() error) error {
 	if v.session.has(v.dir) {
 		return v.look(f)
 	}
+	// Beside others that only read, this one only reads, too.
+	wait := v.wait
+	v.wait = briefly
 	err := v.openAnd(v.ctx, v.dir, &db.Options{MustExist: true}, v.on(f))
-	if unwritable(err) {
+	v.wait = wait
+	if unwritable(err) || errors.Is(err, db.ErrLocked) {
 		err = v.look(f)
 	}
 	return err
 }
+
+// briefly is how long a verb that can do without owning the folder waits for it.
+const briefly = 100 * time.Millisecond
 
 // change is look for verbs that write.
 func (v *verb) change(f func() error) error {
