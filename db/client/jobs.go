@@ -22,7 +22,7 @@ const maxEvent = 256 << 20
 // work begins a job, follows it to its end and decodes its result into an O. The job ends if the context
 // does, or this program. If the server closes, which takes back what the job has begun, the job begins once
 // more, as soon as there is a server; after a connection that fails it does only if it may be carried out
-// twice. An event that heard has got is not to come again, so then the error is that of the server.
+// twice. If heard has got an event already, work does not begin again, as the event would come twice.
 func work[O any](ctx context.Context, d *Database, c call, in any, progress event.Progress,
 	heard func(name string, data []byte) error) (*O, error) {
 	if in != nil {

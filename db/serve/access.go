@@ -64,7 +64,7 @@ func (a *Access) knows(database string) bool {
 	return len(a.Collections) == 0 || !slices.Equal(a.in(database).Collections, []string{"/"})
 }
 
-// everybody is the access of all senders, where nothing else is said.
+// everybody is the access of all senders if Options.Access is nil.
 var everybody = &Access{Scope: Admin}
 
 // allowed returns the access of the sender of a request, if it has the scope of the route.

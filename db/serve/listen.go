@@ -62,7 +62,7 @@ type Certificate struct {
 	now atomic.Pointer[tls.Certificate]
 }
 
-// Load reads the files, of PEM. After an error the certificate is that of before.
+// Load reads the files, in PEM. After an error the certificate stays as it was.
 func (c *Certificate) Load(certFile, keyFile string) error {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err == nil {

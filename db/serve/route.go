@@ -152,8 +152,8 @@ func (r *request) decode(v any) error {
 // may be ten times as much.
 const maxQuery = 4 << 20
 
-// read reads the whole body, up to the limit. It needs no place, so that slow
-// clients keep none; the bytes that all requests hold are bounded instead. The caller calls release.
+// read reads the whole body, up to the limit. It takes no place, because a slow client would keep it. Instead
+// the server bounds the bytes that all requests hold. The caller calls release.
 func (r *request) read() error {
 	limit := r.s.opt.MaxBody
 	if r.route.scope == Read && r.access != everybody {
@@ -579,8 +579,8 @@ func marshal(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// problem returns the problem of an error. What is no error of a known kind may tell of the machine: senders
-// from elsewhere do not get it, and the log has it.
+// problem returns the problem of an error. An error of no known kind may name paths of this machine: a sender
+// with a token does not get its text, and the log has it.
 func (s *Server) problem(err error) *rest.Problem {
 	p := rest.NewProblem(err)
 	var own *statusError

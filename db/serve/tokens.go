@@ -35,11 +35,10 @@ type Tokens struct {
 	list atomic.Pointer[[]Token]
 }
 
-// Load reads a file of tokens. After an error the tokens are those of before.
+// Load reads a file of tokens. After an error the tokens stay as they were.
 //
-// A line has the name, the scope (read, write or admin), the collections (* or names with commas between
-// them)
-// and the hash, with blanks between these. Lines that begin with # are comments.
+// A line has four words: the name; the scope, read, write or admin; the collections, * or names with commas
+// between them; and the hash. Lines that begin with # are comments.
 func (t *Tokens) Load(path string) error {
 	list, err := ReadTokens(path)
 	if err == nil {
