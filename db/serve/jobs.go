@@ -137,7 +137,7 @@ func (r *request) begin(work func(context.Context, telling) (any, error)) error 
 		return err
 	}
 	select {
-	case <-r.s.closing: // Shutdown may have looked at the jobs before this one was among them
+	case <-r.s.ends.Done(): // Shutdown may have looked at the jobs before this one was among them
 		cancel(rest.ErrClosing)
 	default:
 	}

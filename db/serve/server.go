@@ -73,10 +73,8 @@ type Server struct {
 	compressed http.Handler // serve, with answers compressed
 	pacers     sync.Map     // *rate.Limiter by the name of an Access
 
-	closing chan struct{}   // closed when the server takes no new work
-	ends    context.Context // ends then, too
+	ends    context.Context // ends when the server takes no new work
 	end     context.CancelFunc
-	once    sync.Once
 	working sync.WaitGroup // requests and jobs
 	mu      sync.RWMutex   // held for reading while working grows, so that Shutdown sees what has begun
 }
@@ -110,8 +108,7 @@ func New(databases map[string]api.Database, opt Options) (*Server, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{databases: maps.Clone(databases), opt: opt, places: make(chan struct{}, opt.Requests),
-		closing: make(chan struct{})}
+	s := &Server{databases: maps.Clone(databases), opt: opt, places: make(chan struct{}, opt.Requests)}
 	s.ends, s.end = context.WithCancel(context.Background())
 	s.jobs.byID = map[string]*job{}
 	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(2048),
@@ -132,10 +129,7 @@ func (s *Server) Names() []string { return slices.Sorted(maps.Keys(s.databases))
 // cancelled at once: each gives back what it has begun, as package db does.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	s.once.Do(func() {
-		close(s.closing)
-		s.end()
-	})
+	s.end()
 	s.mu.Unlock()
 	s.jobs.cancelAll()
 	ended := make(chan struct{})
@@ -157,7 +151,7 @@ func (s *Server) begin() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	select {
-	case <-s.closing:
+	case <-s.ends.Done():
 		return rest.ErrClosing
 	default:
 		s.working.Add(1)
@@ -196,7 +190,7 @@ func (s *Server) wait(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-s.closing:
+	case <-s.ends.Done():
 		return rest.ErrClosing
 	}
 }
