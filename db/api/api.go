@@ -56,7 +56,7 @@ type Database interface {
 	Close() error
 }
 
-// A Collection is a handle on a collection. The methods are those of db.Collection, where they are described.
+// A Collection is a handle on a collection. db.Collection describes the methods.
 type Collection interface {
 	Name() string
 
@@ -92,7 +92,7 @@ type Collection interface {
 	Explain(ctx context.Context, q db.Query, radius int) (*report.Explain, *db.Result, error)
 	Evaluate(ctx context.Context, e db.Evaluation) ([]report.Retrieval, error)
 
-	// Encode returns the code that an item without labels would get, EncodeQuery that of a query.
+	// Encode returns the code that an item would get without labels, EncodeQuery the code of a query.
 	Encode(ctx context.Context, item *db.Item) (code []byte, err error)
 	EncodeQuery(ctx context.Context, q db.Query) (code []byte, err error)
 

@@ -12,7 +12,7 @@
 //
 // If the owner ends, even by a crash, one of those that are attached owns the folder next, and the others
 // attach to it; calls under way are made again where that is safe (see package client). The lock of the
-// folder decides who owns it, so there are never two.
+// folder decides who owns it: one process at a time holds the lock.
 //
 // The socket is OWNER in the folder, with mode 0600: its user alone can attach. Where there are no Unix
 // sockets, and where the path of the folder is too long for one, OWNER is a file that names a port of the

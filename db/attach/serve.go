@@ -49,7 +49,7 @@ func Serve(d *db.DB, dir string, stores api.OpenStore) (*Owner, error) {
 	return o, nil
 }
 
-// newServer returns a server for the user of this process, who may do everything.
+// newServer returns a server that allows all requests: only the user of this process can reach it.
 func newServer(d *db.DB, stores api.OpenStore) (*serve.Server, error) {
 	return serve.New(map[string]api.Database{name: api.Folder(d, stores)}, serve.Options{
 		MaxBody: 1 << 30, MaxK: math.MaxInt32, Timeout: 365 * 24 * time.Hour})

@@ -77,7 +77,7 @@ type socket struct {
 	info fs.FileInfo
 }
 
-// withdraw removes the file, unless it is that of another owner by now. The caller holds the lock of the
+// withdraw removes the file, unless another owner has replaced it. The caller holds the lock of the
 // folder.
 func (s *socket) withdraw() error {
 	now, err := os.Lstat(s.path)

@@ -94,8 +94,8 @@ func refused(err error) error {
 	return dialError(err)
 }
 
-// checkOwner refuses a socket, or a file, of another user: what is sent there could be read and answered by
-// that user.
+// checkOwner refuses a socket, or a file, of another user, because that user could read our requests and
+// answer them.
 func checkOwner(dir, path string, info fs.FileInfo) error {
 	socket, is := info.Sys().(*syscall.Stat_t)
 	if !is || int(socket.Uid) == os.Geteuid() {

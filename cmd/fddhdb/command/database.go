@@ -56,6 +56,9 @@ func (e *env) openPlace(ctx context.Context, dir string, options *db.Options) (p
 	if err != nil {
 		return place{}, err
 	}
+	if err := d.Alone(); err != nil {
+		e.Warnf("warning: other processes cannot work through this one: %v", err)
+	}
 	return place{d, d.Own, d.Close}, nil
 }
 

@@ -22,8 +22,7 @@ import (
 // A serving is a run of serve.
 type serving struct {
 	*verb
-	server   server.Flags
-	readOnly bool
+	server server.Flags
 }
 
 func serveCommand(e *env) *cobra.Command {
@@ -49,7 +48,7 @@ func serveCommand(e *env) *cobra.Command {
 		fddhdb search http://127.0.0.1:7070/photos --key cat.jpg`)
 	o := serving{verb: v}
 	o.server.Register(v.f)
-	v.f.BoolVar(&o.readOnly, "readonly", false,
+	v.f.BoolVar(&o.server.ReadOnly, "readonly", false,
 		"change nothing; other processes can then only read the folder")
 	return v.does(o.run)
 }
@@ -104,7 +103,7 @@ func (o *serving) openAll(dirs []string) (map[string]api.Database, func() error,
 		return errors.Join(errs...)
 	}
 	for _, dir := range dirs {
-		p, err := o.openPlace(o.ctx, dir, &db.Options{MustExist: true, ReadOnly: o.readOnly})
+		p, err := o.openPlace(o.ctx, dir, &db.Options{MustExist: true, ReadOnly: o.server.ReadOnly})
 		if err != nil {
 			return nil, closeAll, openError(dir, err)
 		}

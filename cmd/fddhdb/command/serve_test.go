@@ -168,6 +168,18 @@ func TestVerbsThatOwn(t *testing.T) {
 	}
 }
 
+// A server that is to change nothing changes nothing, even if another process owns the database.
+func TestServeReadOnly(t *testing.T) {
+	f := newFixture(t, 5, false)
+	startServe(t, f.db)
+	url, _ := startServe(t, f.db, "--readonly") // works through the first one
+	says(t, exit.Failed, "this needs write", "delete", url+"/a", "0")
+	says(t, exit.Failed, "this needs admin", "drop", url+"/a", "--collection", "main")
+	if got := must(t, "count", url+"/a"); got != "5\n" {
+		t.Errorf("%q", got)
+	}
+}
+
 // Flags of serve and token that do not go, and files that are wrong.
 func TestServeFlags(t *testing.T) {
 	f := newFixture(t, 5, false)

@@ -29,6 +29,7 @@ const Grace = 12 * time.Second
 // Flags say how to serve.
 type Flags struct {
 	Address           string
+	ReadOnly          bool // requests look only, whoever sends them and whoever owns the database
 	tokens, cert, key string
 	plain             bool
 	maxK, bodyMiB     uint
@@ -122,6 +123,20 @@ func (f *Files) Run(ctx context.Context, databases map[string]api.Database, log 
 			nil))}
 	if o.tokens != "" {
 		opt.Access = f.tokens.Access
+	}
+	if who := opt.Access; o.ReadOnly {
+		opt.Access = func(r *http.Request) (*serve.Access, error) {
+			a := &serve.Access{}
+			if who != nil {
+				known, err := who(r)
+				if err != nil {
+					return nil, err
+				}
+				*a = *known
+			}
+			a.Scope = serve.Read
+			return a, nil
+		}
 	}
 	s, err := serve.New(databases, opt)
 	if err != nil {
