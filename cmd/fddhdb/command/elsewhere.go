@@ -24,9 +24,9 @@ type Elsewhere struct {
 	verbs []string // that AddVerbs has added
 }
 
-// AddVerbs adds to a program the verbs about collections and items, and their groups. Each is a verb of fddhdb
-// without DIR. It leaves out verbs that need a list of the items or a folder. It returns the verbs by name. An
-// error of a verb may have a command line of fddhdb in its text: see Words.
+// AddVerbs adds to a program the verbs about collections and items, and their groups. Each is a verb of
+// fddhdb without DIR. It leaves out verbs that need a list of the items or a folder. It returns the verbs by
+// name. An error of a verb may have a command line of fddhdb in its text: see Words.
 func (at *Elsewhere) AddVerbs(root *cobra.Command, p *term.Printer,
 	stdin io.Reader) map[string]*cobra.Command {
 	e := &env{Printer: p, stdin: stdin, at: at}
