@@ -8,9 +8,10 @@
 // A program that needs one folder alone, and what only the owner of a folder can do (snapshots, marks by
 // prefix, checkpoints), uses package db itself.
 //
-// The types are those of package db, and so are the errors: errors.Is(err, db.ErrConflict) holds wherever the
-// conflict was found. What a place cannot do is errors.ErrUnsupported. All methods are safe for concurrent
-// use, except those of a Batch. Methods do not keep their arguments; the caller owns what they return.
+// Items, queries and errors have the types of package db: errors.Is(err, db.ErrConflict) holds for a conflict
+// in a folder, on a server and in a cluster. A method that a place does not have returns
+// errors.ErrUnsupported. All methods are safe for concurrent use, except the methods of a Batch. Methods do
+// not keep their arguments; the caller owns the results.
 package api
 
 import (

@@ -202,6 +202,10 @@ func (a *attachment) try(ctx context.Context) (net.Conn, error) {
 	if err := a.open(&o); err != nil {
 		return nil, err
 	}
-	a.inside = newPipes(a.own, a.opt.Stores)
-	return a.inside.dial()
+	p, err := newPipes(a.own, a.opt.Stores)
+	if err != nil {
+		return nil, err // Close closes the database
+	}
+	a.inside = p
+	return p.dial()
 }

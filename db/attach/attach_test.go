@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process opens the database in a folder and puts items, each of which it names on standard output when it is
-// acknowledged. Between two items it pauses, as a shell does.
+// process opens the database in a folder and puts items. When a put is acknowledged, it prints the key. It
+// pauses between two items, as a shell does.
 func process(args []string) error {
 	ctx := context.Background()
 	dir, name := args[0], args[1]

@@ -14,9 +14,9 @@
 // attach to it; calls under way are made again where that is safe (see package client). The lock of the
 // folder decides who owns it: one process at a time holds the lock.
 //
-// The socket is OWNER in the folder, with mode 0600: its user alone can attach. Where there are no Unix
-// sockets, and where the path of the folder is too long for one, OWNER is a file that names a port of the
-// loopback address, and a secret which each connection has to begin with.
+// The socket is OWNER in the folder, with mode 0600: its user alone can attach. If the system has no Unix
+// sockets, or the path of the folder is too long for one, OWNER is a file with a port of the loopback address
+// and a secret. A connection to the port has to send the secret first.
 //
 // Open starts goroutines that serve, Close ends them. All types are safe for concurrent use.
 //

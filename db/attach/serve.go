@@ -81,14 +81,14 @@ type pipes struct {
 }
 
 // newPipes serves a database within this process.
-func newPipes(d *db.DB, stores api.OpenStore) *pipes {
+func newPipes(d *db.DB, stores api.OpenStore) (*pipes, error) {
 	s, err := newServer(d, stores)
 	if err != nil {
-		panic(err) // the name is valid
+		return nil, err
 	}
 	p := &pipes{conns: make(chan net.Conn), done: make(chan struct{}), server: s, http: newHTTP(s)}
 	go func() { _ = p.http.Serve(p) }()
-	return p
+	return p, nil
 }
 
 func (p *pipes) dial() (net.Conn, error) {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Where there are no Unix sockets, OWNER is a file with a port and a secret: whoever does not begin with the
-// secret gets nothing, and a port that another program has by now is nobody's.
+// On a system without Unix sockets, OWNER is a file with a port and a secret. A client that does not send the
+// secret first gets no answer. If another program listens on the port by now, the folder has no owner.
 func TestPort(t *testing.T) {
 	path := filepath.Join(t.TempDir(), socketName)
 	l, err := listenTCP(path)

@@ -21,7 +21,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/rest"
 )
 
-// Errors of the way to a server, besides those of package db.
+// Errors between a client and a server. The errors of a database are in package db.
 var (
 	ErrUnauthorized = rest.ErrUnauthorized // the token is missing or unknown
 	ErrForbidden    = rest.ErrForbidden    // the token does not allow this

@@ -51,7 +51,7 @@ type parameter struct {
 	most      uint64 // of an integer
 }
 
-// A request is a request for a route.
+// A request is a request of HTTP, with what its route needs.
 type request struct {
 	*http.Request
 	s      *Server
@@ -65,7 +65,7 @@ type request struct {
 	verb   bool   // its path has a verb
 }
 
-// none is the body, or the answer, of a route that has none.
+// none stands for the body of a route that reads no body, and for the answer of one that writes none.
 type none struct{}
 
 // handle adds a route whose body and answer are JSON.
@@ -98,7 +98,7 @@ func handle[I, O any](t *router, method, path string, scope Scope, summary strin
 	return o
 }
 
-// of adds a route about a database, on about a collection.
+// of adds a route about a database, and on adds a route about a collection.
 func of[I, O any](t *router, method, path string, scope Scope, summary string,
 	run func(ctx context.Context, d api.Database, r *request, in *I) (*O, error),
 	parameters ...parameter) *route {
@@ -498,7 +498,7 @@ func setPathValues(r *http.Request, pattern string) {
 	}
 }
 
-// noRoute returns the error of a path that there is not, or not with this method.
+// noRoute returns the error of a request whose path, or whose method for the path, no route has.
 func (s *Server) noRoute(r *request) error {
 	var allow []string
 	for _, method := range methods {

@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Errors of the way to a database, besides those of package db.
+// Errors between a client and a database. The errors of a database itself are in package db.
 var (
 	// ErrUnsupported says that this database cannot do what was asked, such as a cluster.
 	ErrUnsupported = errors.ErrUnsupported
