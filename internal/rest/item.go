@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Hex is bytes in hexadecimal digits, as codes are.
+// Hex is the bytes of a code, as hexadecimal digits in JSON.
 type Hex []byte
 
 // MarshalText implements encoding.TextMarshaler.
@@ -18,8 +18,10 @@ func (x Hex) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, x), ni
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (x *Hex) UnmarshalText(b []byte) (err error) {
-	*x, err = hex.AppendDecode(nil, b)
-	return err
+	if *x, err = hex.AppendDecode(nil, b); err != nil {
+		return fmt.Errorf("a code has two hexadecimal digits for each byte: %w", err)
+	}
+	return nil
 }
 
 // An Item is an item to store. Its JSON is that of a db.Item, in which a dense vector may also be text (see

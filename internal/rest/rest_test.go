@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -84,6 +85,17 @@ func TestArgsAndFields(t *testing.T) {
 	for _, text := range []string{`[]`, `{"a":[1]}`, `{"a":{}}`} {
 		if json.Unmarshal([]byte(text), new(Fields)) == nil {
 			t.Errorf("%s is taken for fields", text)
+		}
+	}
+}
+
+// A code in another form, such as base64, is refused by an error that says which form it has.
+func TestCodeSaysItsForm(t *testing.T) {
+	for _, text := range []string{`{"code": "AQI="}`, `{"code": "012"}`} {
+		var it Item
+		err := json.Unmarshal([]byte(text), &it)
+		if err == nil || !strings.Contains(err.Error(), "a code has two hexadecimal digits for each byte") {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
