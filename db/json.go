@@ -57,11 +57,12 @@ func (h *Hit) UnmarshalJSON(b []byte) error {
 
 // resultForm is the JSON of a Result.
 type resultForm struct {
-	Hits     []Hit   `json:"hits"`
-	Next     *string `json:"next"`
-	Total    int     `json:"total,omitempty"`
-	Space    Space   `json:"space"`
-	Revision uint32  `json:"revision"`
+	Hits      []Hit   `json:"hits"`
+	Next      *string `json:"next"`
+	Total     int     `json:"total,omitempty"`
+	Distances []int   `json:"distances,omitempty"`
+	Space     Space   `json:"space"`
+	Revision  uint32  `json:"revision"`
 
 	Rerank string   `json:"rerank,omitempty"`
 	Facets []Facets `json:"facets,omitempty"`
@@ -69,11 +70,11 @@ type resultForm struct {
 	Approximate bool `json:"approximate,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "space", "revision", "rerank", "facets",
-// "approximate"}. Hits are never null, and next is null at the end. Left out are a total of 0, a rerank of
-// RerankAuto, empty facets, and approximate if false.
+// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "distances", "space", "revision", "rerank",
+// "facets", "approximate"}. Hits are never null, and next is null at the end. Left out are a total of 0, no
+// distances, a rerank of RerankAuto, empty facets, and approximate if false.
 func (r Result) MarshalJSON() ([]byte, error) {
-	f := resultForm{Hits: r.Hits, Total: r.Total, Space: r.Space, Revision: r.Revision, Facets: r.Facets,
+	f := resultForm{Hits: r.Hits, Total: r.Total, Distances: r.Distances, Space: r.Space, Revision: r.Revision, Facets: r.Facets,
 		Approximate: r.Approximate}
 	if r.Rerank != RerankAuto {
 		f.Rerank = r.Rerank.String()
@@ -91,7 +92,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 func (r *Result) UnmarshalJSON(b []byte) error {
 	var f resultForm
 	err := json.Unmarshal(b, &f)
-	*r = Result{Hits: f.Hits, Total: f.Total, Space: f.Space, Revision: f.Revision, Facets: f.Facets,
+	*r = Result{Hits: f.Hits, Total: f.Total, Distances: f.Distances, Space: f.Space, Revision: f.Revision, Facets: f.Facets,
 		Approximate: f.Approximate}
 	if err == nil && f.Rerank != "" {
 		r.Rerank, err = ParseRerank(f.Rerank)

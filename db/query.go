@@ -219,6 +219,9 @@ const (
 	// of several databases needs them to go on behind any hit.
 	IncludeCursor
 
+	// IncludeDistances counts the items of an answer within a radius by distance, into Result.Distances.
+	IncludeDistances
+
 	includeItem = IncludeLabels | IncludeFields | IncludePayload | IncludeVectors
 )
 
@@ -226,10 +229,15 @@ const (
 // score, as for a query by code, come by age. Among items that share a code the item of Query.Key is
 // the first.
 type Result struct {
-	Hits     []Hit
-	Next     string // cursor, for Query.After; empty at the end
-	Total    int    // number of items within the radius; 0 for a search without one
-	Space    Space  // space of the codes; 0 for an answer by vectors
+	Hits  []Hit
+	Next  string // cursor, for Query.After; empty at the end
+	Total int    // number of items within the radius; 0 for a search without one
+
+	// Distances has the number of items at each distance, from 0 to the radius or the length of a code, if that
+	// is less; with IncludeDistances. The sum is Total.
+	Distances []int
+
+	Space    Space // space of the codes; 0 for an answer by vectors
 	Revision uint32
 
 	// Rerank is the order of the answer. RerankAuto says that vectors were compared: alone if Space is 0,
@@ -312,7 +320,7 @@ func (q *Query) check() error {
 		return fault.Invalid("unknown rerank %d: %s are possible, as RerankAuto and so on", int(q.Rerank),
 			possibleReranks)
 	}
-	if q.Include&^(includeItem|IncludeCursor) != 0 {
+	if q.Include&^(includeItem|IncludeCursor|IncludeDistances) != 0 {
 		return fault.Invalid("unknown parts of hits %#x: a sum of the constants of Include is possible",
 			int(q.Include))
 	}
@@ -382,9 +390,12 @@ func resultOf(ctx context.Context, s *search.Searcher, k int, w wanted) (*Result
 	if err != nil {
 		return nil, a, err
 	}
-	return &Result{Hits: hits, Facets: facets, Next: a.Next, Total: a.Total, Space: Space(a.Space),
-		Revision: a.Revision,
-		Rerank:   Rerank(s.Order()), Approximate: s.Approximate()}, a, nil
+	r := &Result{Hits: hits, Facets: facets, Next: a.Next, Total: a.Total, Space: Space(a.Space),
+		Revision: a.Revision, Rerank: Rerank(s.Order()), Approximate: s.Approximate()}
+	if w.include&IncludeDistances != 0 && s.ByRadius() {
+		r.Distances, err = s.Distances(ctx)
+	}
+	return r, a, err
 }
 
 // Runs is the answer to a search by radius: all items within it, as a sequence of runs of items that share a

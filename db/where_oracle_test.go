@@ -698,6 +698,11 @@ func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 	}
 	runs := need(c.SearchRadius(ctx, q, 1000))(t)
 	distances := need(runs.Distances(ctx))(t)
+	with := q
+	with.Include |= db.IncludeDistances
+	again := need(c.SearchRadius(ctx, with, 1000))(t)
+	failIf(t, !slices.Equal(need(again.First(ctx, 1))(t).Distances, distances), "%+v: First has other distances", q)
+	fine(t, again.Close())
 	found := 0
 	for r := range every(t, runs.All(ctx)) {
 		for _, row := range r.Rows {

@@ -53,6 +53,9 @@ type pair struct {
 // distance, score and similarity, and the same key unless others are as near.
 func (p pair) compare(what string, q db.Query, radius int) {
 	p.t.Helper()
+	if radius >= 0 {
+		q.Include |= db.IncludeDistances
+	}
 	single := func(q db.Query) (*db.Result, error) {
 		if radius < 0 {
 			return p.one.Search(p.t.Context(), q)
@@ -84,6 +87,9 @@ func (p pair) compare(what string, q db.Query, radius int) {
 		}
 		if radius >= 0 && res.Total != want.Total && cq.After == "" {
 			p.t.Errorf("%s: %d in all, want %d", what, res.Total, want.Total)
+		}
+		if !slices.Equal(res.Distances, want.Distances) {
+			p.t.Errorf("%s: distances %v, want %v", what, res.Distances, want.Distances)
 		}
 		got = append(got, res.Hits...)
 		if cq.After = res.Next; res.Next == "" || len(got) > len(want.Hits) {

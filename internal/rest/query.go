@@ -32,13 +32,13 @@ type Query struct {
 	After         string   `json:"after,omitempty" doc:"cursor: go on behind the answer whose next it was"`
 	MinSimilarity float32  `json:"min_similarity,omitempty" doc:"only hits of this similarity or more"`
 	Recall        float64  `json:"recall,omitempty" doc:"answer by vectors with this recall; 1 is exact"`
-	Include       []string `json:"include,omitempty" doc:"parts of items in the hits: labels, fields, payload, vectors, cursor"`
+	Include       []string `json:"include,omitempty" doc:"parts of items in the hits: labels, fields, payload, vectors, cursor; distances: the number of items at each distance within the radius"`
 	Facets        []string `json:"facets,omitempty" doc:"count the items of the answer by label or by fields"`
 	Plan          string   `json:"plan,omitempty" doc:"how codes are found; auto by default"`
 }
 
 // parts are the names of db.Include, in the order of its bits.
-var parts = []string{"labels", "fields", "payload", "vectors", "cursor"}
+var parts = []string{"labels", "fields", "payload", "vectors", "cursor", "distances"}
 
 // NewQuery returns the form of a query, which it aliases.
 func NewQuery(q *db.Query) *Query {
@@ -83,7 +83,7 @@ func (f *Query) Query() (q db.Query, err error) {
 	for _, name := range f.Include {
 		i := slices.Index(parts, name)
 		if i < 0 {
-			return q, fault.Invalid("include %q: labels, fields, payload, vectors and cursor are possible",
+			return q, fault.Invalid("include %q: labels, fields, payload, vectors, cursor and distances are possible",
 				name)
 		}
 		q.Include |= 1 << i

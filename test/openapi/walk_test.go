@@ -266,7 +266,7 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	// Searches by vectors, and what needs no codes.
 	x, text := vector(2)
 	by := object{"from": "image", "vector": x, "k": 3, "facets": []string{"label", "sold"},
-		"include": []string{"labels", "fields", "payload", "vectors", "cursor"}}
+		"include": []string{"labels", "fields", "payload", "vectors", "cursor", "distances"}}
 	w.send(200, "POST", m+":search", by)
 	w.send(200, "POST", m+":search", object{"from": "image", "vector": text,
 		"where": "price > ? AND sold = ?", "args": []any{1.5, true}})

@@ -401,6 +401,9 @@ func (s *Searcher) size() int {
 	return s.Set.Coded
 }
 
+// ByRadius reports whether the answer is that of Within.
+func (s *Searcher) ByRadius() bool { return s.radius >= 0 }
+
 // Distances returns the number of items at each distance within the radius of Within: element d counts the
 // items at d bits. It reads the rows of every code found, and no item. Items before the cursor count. The
 // slice is new.

@@ -71,6 +71,7 @@ func Page(answers []*db.Result, from Cursor, w Want) (*db.Result, Cursor, error)
 		if a != nil {
 			page.Total += a.Total
 			page.Approximate = page.Approximate || a.Approximate
+			page.Distances = sum(page.Distances, a.Distances)
 		}
 	}
 	if page.Facets, err = pageFacets(page.Hits, answers, w); err != nil {
@@ -81,6 +82,17 @@ func Page(answers []*db.Result, from Cursor, w Want) (*db.Result, Cursor, error)
 		page.Next = to.String()
 	}
 	return page, to, nil
+}
+
+// sum adds counts by distance.
+func sum(a, b []int) []int {
+	if len(b) > len(a) {
+		a = append(a, make([]int, len(b)-len(a))...)
+	}
+	for d, n := range b {
+		a[d] += n
+	}
+	return a
 }
 
 // take takes the hits of a page, and returns how far it has come in each shard.

@@ -148,6 +148,7 @@ type Result struct {
 	Rerank      db.Rerank
 	Facets      []db.Facets
 	Approximate bool
+	Distances   []int
 }
 
 // A Hit is the form of a db.Hit in messages. Row is a row of the replica.
@@ -166,7 +167,7 @@ type Hit struct {
 func ResultOf(r *db.Result) *Result {
 	w := &Result{
 		Hits: make([]Hit, len(r.Hits)), Next: r.Next, Total: r.Total, Space: r.Space, Revision: r.Revision,
-		Rerank: r.Rerank, Facets: r.Facets, Approximate: r.Approximate,
+		Rerank: r.Rerank, Facets: r.Facets, Approximate: r.Approximate, Distances: r.Distances,
 	}
 	for i, h := range r.Hits {
 		w.Hits[i] = Hit{
@@ -181,7 +182,7 @@ func ResultOf(r *db.Result) *Result {
 func (w *Result) Result() *db.Result {
 	r := &db.Result{
 		Hits: make([]db.Hit, len(w.Hits)), Next: w.Next, Total: w.Total, Space: w.Space, Revision: w.Revision,
-		Rerank: w.Rerank, Facets: w.Facets, Approximate: w.Approximate,
+		Rerank: w.Rerank, Facets: w.Facets, Approximate: w.Approximate, Distances: w.Distances,
 	}
 	for i, h := range w.Hits {
 		r.Hits[i] = db.Hit{
