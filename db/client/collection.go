@@ -281,7 +281,8 @@ func (c *Collection) Encode(ctx context.Context, item *db.Item) ([]byte, error) 
 }
 
 func (c *Collection) EncodeQuery(ctx context.Context, q db.Query) ([]byte, error) {
-	return c.encode(ctx, rest.Encoding{From: q.From, Vector: rest.Vector{Dense: q.Vector, Sparse: q.Sparse}})
+	return c.encode(ctx, rest.Encoding{From: q.From, Key: q.Key, Code: q.Code,
+		Vector: rest.Vector{Dense: q.Vector, Sparse: q.Sparse}})
 }
 
 func (c *Collection) encode(ctx context.Context, in rest.Encoding) ([]byte, error) {

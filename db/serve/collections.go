@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -43,6 +42,9 @@ func (s *Server) register() *router {
 	registerItems(t)
 	registerBulk(t)
 	registerSearches(t)
+	registerEncoding(t)
+	registerCards(t)
+	registerMap(t)
 	registerModels(t)
 	registerJobs(t)
 	s.registerOpen(t)
@@ -55,7 +57,7 @@ func (s *Server) registerDatabases(t *router) {
 	handle(t, "GET", "/v1", Read, "List the databases",
 		func(_ context.Context, r *request, _ *none) (*rest.Databases, error) {
 			names := slices.DeleteFunc(s.Names(), func(name string) bool { return !r.access.knows(name) })
-			return &rest.Databases{Databases: names, Version: s.opt.Version}, nil
+			return &rest.Databases{Databases: names, Version: s.opt.Version, Scope: r.access.Scope.String()}, nil
 		}).forEach = true
 	figures := of(t, "GET", ofDatabase, Read, "Show figures about a database and its collections",
 		func(ctx context.Context, d api.Database, r *request, _ *none) (*db.Stats, error) {
@@ -138,7 +140,10 @@ func registerCollections(t *router) {
 	on(t, "GET", ofCollection, Read, "Show a collection and its schema",
 		func(ctx context.Context, c api.Collection, r *request, _ *none) (*rest.Collection, error) {
 			schema, err := c.Schema(ctx)
-			return &rest.Collection{Name: c.Name(), ID: c.ID(), Schema: schema}, err
+			database := r.PathValue("database")
+			return &rest.Collection{Name: c.Name(), ID: c.ID(), Schema: schema,
+				Texts: r.s.modalitiesOf(database, c.Name(), db.InputText),
+				Files: r.s.modalitiesOf(database, c.Name(), db.InputFile)}, err
 		}, inSpace...)
 	of(t, "PUT", ofCollection, Admin, "Create a collection",
 		func(ctx context.Context, d api.Database, r *request, in *db.Schema) (*rest.Collection, error) {
@@ -190,12 +195,12 @@ func registerSearches(t *router) {
 	search := func(verb, summary string, find func(context.Context, api.Collection, *rest.Query,
 		db.Query) (*db.Result, error)) {
 		handle(t, "POST", ofCollection+":"+verb, Read, summary,
-			func(ctx context.Context, r *request, in *rest.Query) (*db.Result, error) {
-				q, c, err := r.query(ctx, in)
-				if err != nil {
-					return nil, err
-				}
-				return find(ctx, c, in, q)
+			func(ctx context.Context, r *request, in *rest.Query) (out *db.Result, err error) {
+				err = r.asks(ctx, in, func(ctx context.Context, c api.Collection, q db.Query) (err error) {
+					out, err = find(ctx, c, in, q)
+					return err
+				})
+				return out, err
 			}, inSpace...)
 	}
 	search("search", "Find the nearest items", func(ctx context.Context, c api.Collection, in *rest.Query,
@@ -213,17 +218,17 @@ func registerSearches(t *router) {
 			return c.SearchRadius(ctx, q, *in.Radius)
 		})
 	handle(t, "POST", ofCollection+":explain", Read, "Find the nearest items, and say how they were found",
-		func(ctx context.Context, r *request, in *rest.Query) (*rest.Explained, error) {
-			q, c, err := r.query(ctx, in)
-			if err != nil {
-				return nil, err
-			}
+		func(ctx context.Context, r *request, in *rest.Query) (out *rest.Explained, err error) {
 			radius := -1
 			if in.Radius != nil {
 				radius = *in.Radius
 			}
-			explain, result, err := c.Explain(ctx, q, radius)
-			return &rest.Explained{Explain: explain, Result: result}, err
+			err = r.asks(ctx, in, func(ctx context.Context, c api.Collection, q db.Query) error {
+				explain, result, err := c.Explain(ctx, q, radius)
+				out = &rest.Explained{Explain: explain, Result: result}
+				return err
+			})
+			return out, err
 		}, inSpace...)
 	on(t, "POST", ofCollection+":count", Read, "Count the items that match",
 		func(ctx context.Context, c api.Collection, r *request, in *rest.Filter) (*rest.Count, error) {
@@ -234,37 +239,6 @@ func registerSearches(t *router) {
 		func(ctx context.Context, c api.Collection, r *request, in *rest.Facets) (*db.Facets, error) {
 			return c.Facets(ctx, db.FacetQuery{By: in.By, Where: in.Where, Args: in.Args, Limit: in.Limit})
 		}, inSpace...)
-	on(t, "POST", ofCollection+":encode", Read, "Make the code of a vector or of an item, without storing it",
-		func(ctx context.Context, c api.Collection, r *request, in *rest.Encoding) (*rest.Code, error) {
-			var code []byte
-			var err error
-			if in.Item != nil {
-				code, err = c.Encode(ctx, in.Item.Item())
-			} else {
-				code, err = c.EncodeQuery(ctx, db.Query{From: in.From, Vector: in.Vector.Dense,
-					Sparse: in.Vector.Sparse})
-			}
-			return &rest.Code{Code: code, Bits: 8 * len(code)}, err
-		}, inSpace...)
-}
-
-// query returns the query of a request, and its collection.
-func (r *request) query(ctx context.Context, in *rest.Query) (db.Query, api.Collection, error) {
-	q, err := in.Query()
-	if whole := db.IncludePayload | db.IncludeVectors; err == nil && q.Include&whole != 0 &&
-		q.K > r.s.opt.MaxK/10 {
-		err = fmt.Errorf("%w: k is %d, and this server answers with %d hits at most that have payloads or vectors: "+
-			"go on by after", rest.ErrTooLarge, q.K, r.s.opt.MaxK/10)
-	}
-	if err == nil && q.K > r.s.opt.MaxK {
-		err = fmt.Errorf("%w: k is %d, and this server answers with %d hits at most: go on by after",
-			rest.ErrTooLarge, q.K, r.s.opt.MaxK)
-	}
-	if err != nil {
-		return q, nil, err
-	}
-	c, err := r.collection(ctx)
-	return q, c, err
 }
 
 // registerModels adds the routes about models, spaces of codes and indexes of vectors.

@@ -39,6 +39,7 @@ type route struct {
 	untimed      bool         // the request may take any time, and takes no place: its parts do
 	inParts      bool         // it reads the body itself, part by part
 	job          bool
+	large        bool // its body may have Options.MaxBody, though it only looks
 	forEach      bool // the answer has no more than what the access sees
 
 	run func(ctx context.Context, r *request) error // writes the answer, unless it fails
@@ -156,7 +157,7 @@ const maxQuery = 4 << 20
 // the server bounds the bytes that all requests hold. The caller calls release.
 func (r *request) read() error {
 	limit := r.s.opt.MaxBody
-	if r.route.scope == Read && r.access != everybody {
+	if r.route.scope == Read && r.access != everybody && !r.route.large {
 		limit = min(limit, maxQuery)
 	}
 	large := fmt.Errorf("%w: the body has more than %d bytes", rest.ErrTooLarge, limit)

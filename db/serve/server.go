@@ -52,6 +52,12 @@ type Options struct {
 	// Access has to know the senders, as a browser sends what any page tells it.
 	Origins []string
 
+	// Encoder makes vectors of texts and files; nil: nobody does.
+	Encoder Encoder
+
+	// Pictures finds the pictures of items that are files; nil: nobody does.
+	Pictures Pictures
+
 	// Logger gets faults of the server: panics, and answers with the status 500. nil: nothing.
 	Logger *slog.Logger
 

@@ -10,6 +10,7 @@ import (
 type Databases struct {
 	Databases []string `json:"databases" nullable:"false"`
 	Version   string   `json:"version,omitempty" doc:"of the server"`
+	Scope     string   `json:"scope" doc:"of the sender: read, write or admin"`
 }
 
 // Collections are the names of collections.
@@ -22,6 +23,8 @@ type Collection struct {
 	Name   string    `json:"name"`
 	ID     uint32    `json:"id" doc:"a number that no other collection gets"`
 	Schema db.Schema `json:"schema"`
+	Texts  []string  `json:"texts,omitempty" doc:"modalities whose vectors the server makes of texts"`
+	Files  []string  `json:"files,omitempty" doc:"modalities whose vectors the server makes of files, such as pictures"`
 }
 
 // Stats are figures about a collection.
@@ -72,10 +75,26 @@ type Renaming struct {
 	New string `json:"new"`
 }
 
-// Encoding asks for a code: of a query by a vector, or of an item without labels.
+// Embedding asks for the vector of a text or a file.
+type Embedding struct {
+	From string `json:"from,omitempty" doc:"modality of the vector; default: the only one that has an encoder"`
+	Text string `json:"text,omitempty"`
+	File []byte `json:"file,omitempty" doc:"contents of a file, such as a picture"`
+}
+
+// Embedded is the vector of a text or a file.
+type Embedded struct {
+	From   string `json:"from" doc:"modality of the vector"`
+	Vector Vector `json:"vector"`
+}
+
+// Encoding asks for a code: of a query, or of an item without labels.
 type Encoding struct {
-	From   string `json:"from,omitempty" doc:"modality of vector"`
+	From   string `json:"from,omitempty" doc:"modality of the query"`
 	Vector Vector `json:"vector,omitzero" doc:"the code of a query by this vector"`
+	Key    string `json:"key,omitempty" doc:"the code of a query by this item"`
+	Code   Hex    `json:"code,omitempty" doc:"the code of a query by this code: itself"`
+	Text   string `json:"text,omitempty" doc:"the code of a query by this text"`
 	Item   *Item  `json:"item,omitempty" doc:"the code that this item would get without labels"`
 }
 
@@ -188,6 +207,58 @@ type Imported struct {
 type Skipped struct {
 	Row    int    `json:"row" doc:"of the body, from 0"`
 	Reason string `json:"reason"`
+}
+
+// CardQuery says which items to show: those with keys, or those that match.
+type CardQuery struct {
+	Keys  []string `json:"keys,omitempty" doc:"items with these keys, in this order, as far as they exist"`
+	Where string   `json:"where,omitempty" doc:"items that match; empty: all"`
+	Args  Args     `json:"args,omitempty" doc:"the values of the placeholders ? in where, in order"`
+	Limit int      `json:"limit,omitempty" doc:"of items that match; 24 by default"`
+	Seed  *uint64  `json:"seed,omitempty" doc:"choose at random, for each seed others; default: the first ones"`
+}
+
+// Cards are items as they are shown to people.
+type Cards struct {
+	Cards []Card `json:"cards" nullable:"false"`
+	Total int    `json:"total" doc:"number of items that match"`
+}
+
+// A Card is an item as it is shown to people: without vectors and payload.
+type Card struct {
+	Key          string   `json:"key"`
+	Labels       []string `json:"labels,omitempty"`
+	Fields       Fields   `json:"fields,omitempty"`
+	Modalities   []string `json:"modalities,omitempty" doc:"that it has vectors of"`
+	Code         Hex      `json:"code,omitempty"`
+	CodeFrom     string   `json:"code_from,omitempty"`
+	PayloadBytes int      `json:"payload_bytes,omitempty"`
+	PayloadType  string   `json:"payload_type,omitempty" doc:"by its content"`
+	Text         string   `json:"text,omitempty" doc:"the payload, if it is text"`
+	Picture      string   `json:"picture,omitempty" doc:"where its picture is, below the path of the item"`
+	Shortened    bool     `json:"shortened,omitempty" doc:"long texts are cut"`
+}
+
+// MapQuery asks for a map of items.
+type MapQuery struct {
+	By    string `json:"by,omitempty" doc:"a dense modality, whose vectors are drawn; default: the codes, or without codes the first dense modality"`
+	Where string `json:"where,omitempty" doc:"items that match; empty: all"`
+	Args  Args   `json:"args,omitempty" doc:"the values of the placeholders ? in where, in order"`
+	Limit int    `json:"limit,omitempty" doc:"draw so many of them, at random; 10000 by default and at most"`
+	Seed  uint64 `json:"seed,omitempty" doc:"for each seed others"`
+}
+
+// A Map places items in a plane: what is near in space is near in the plane, as far as a plane can show it.
+// Element i of Keys, X, Y and Label is about one item.
+type Map struct {
+	By     string    `json:"by" doc:"the modality that is drawn; empty: codes"`
+	Keys   []string  `json:"keys" nullable:"false"`
+	X      []float32 `json:"x" nullable:"false" doc:"from -1 to 1"`
+	Y      []float32 `json:"y" nullable:"false" doc:"from -1 to 1"`
+	Label  []int     `json:"label" nullable:"false" doc:"a place in labels, of the item's first label; -1: none"`
+	Labels []string  `json:"labels" nullable:"false" doc:"the most frequent first"`
+	Total  int       `json:"total" doc:"number of items that match"`
+	Shown  float64   `json:"shown" doc:"share of the variance that the plane shows"`
 }
 
 // A StreamError ends a stream of lines that has failed.

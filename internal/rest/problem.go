@@ -28,6 +28,9 @@ var (
 	// ErrClosing says that the server ends. It has not carried out the request.
 	ErrClosing = errors.New("fddhdb: server is closing")
 
+	// ErrEncoder says that the program has failed which makes vectors of texts or files.
+	ErrEncoder = errors.New("fddhdb: encoder has failed")
+
 	// ErrPrecondition says that an item has changed since its ETag was read.
 	ErrPrecondition = errors.New("fddhdb: item has changed")
 
@@ -50,6 +53,7 @@ var kinds = []kind{
 	{ErrOverloaded, "overloaded", http.StatusTooManyRequests},
 	{ErrClosing, "closing", http.StatusServiceUnavailable},
 	{ErrPrecondition, "precondition_failed", http.StatusPreconditionFailed},
+	{ErrEncoder, "encoder", http.StatusBadGateway},
 	{ErrUnsupported, "unsupported", http.StatusNotImplemented},
 	{ErrUnknown, "unknown", http.StatusGatewayTimeout},
 	{db.ErrConflict, "conflict", http.StatusConflict},

@@ -16,12 +16,13 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A Query is a db.Query. Names and meanings are those of the flags of fddhdb search.
+// A Query is a db.Query, or one by a text. Names and meanings are those of the flags of fddhdb search.
 type Query struct {
 	From          string   `json:"from,omitempty" doc:"modality of the query vector"`
 	To            string   `json:"to,omitempty" doc:"find only items that have this modality"`
 	Vector        Vector   `json:"vector,omitzero" doc:"vector of the modality from"`
 	Key           string   `json:"key,omitempty" doc:"query by the item with this key"`
+	Text          string   `json:"text,omitempty" doc:"query by a text, by the encoder that the collection has for from"`
 	Code          Hex      `json:"code,omitempty" doc:"query by a code, in hexadecimal digits"`
 	ExcludeSelf   bool     `json:"exclude_self,omitempty" doc:"leave out the item of key"`
 	Where         string   `json:"where,omitempty" doc:"only items that match, such as label = ? AND year > 2000"`

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -55,6 +56,27 @@ type template struct {
 	item  *v3.PathItem
 }
 
+// An encoder makes vectors of one modality, of texts and of files.
+type encoder struct{}
+
+func (encoder) Modalities(_, collection string, _ db.EncoderInput) []string {
+	if collection != "main" {
+		return nil
+	}
+	return []string{"image"}
+}
+
+func (encoder) Encode(_ context.Context, of serve.Encoding, content []byte) ([]float32, *db.Sparse, error) {
+	if string(content) == "fail" {
+		return nil, nil, fmt.Errorf("%w: it does not like this", serve.ErrEncoder)
+	}
+	x := make([]float32, of.Dim)
+	for i := range x {
+		x[i] = float32(i % len(content))
+	}
+	return x, nil, nil
+}
+
 // serving serves a new database, named photos, and reads the document of the server.
 func serving(t *testing.T, opt serve.Options) *checker {
 	t.Helper()
@@ -62,6 +84,7 @@ func serving(t *testing.T, opt serve.Options) *checker {
 	if err != nil {
 		t.Fatal(err)
 	}
+	opt.Encoder = encoder{}
 	s, err := serve.New(map[string]api.Database{"photos": api.Folder(d, stores)}, opt)
 	if err != nil {
 		t.Fatal(err)

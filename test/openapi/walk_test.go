@@ -290,6 +290,21 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	w.send(200, "GET", m+"/spaces", nil)
 	w.send(200, "GET", m+"/indexes", nil)
 	w.send(409, "POST", m+":encode", object{"from": "image", "vector": x})
+	w.send(200, "POST", m+":embed", object{"from": "image", "text": "a cat"})
+	w.send(200, "POST", m+":embed", object{"file": "AAEC"})
+	w.send(400, "POST", m+":embed", object{"from": "text", "text": "a cat"})
+	w.send(502, "POST", m+":embed", object{"text": "fail"})
+	w.send(400, "POST", d+"/collections/codes:embed", object{"text": "a cat"})
+	w.send(200, "POST", m+":search", object{"text": "a cat"})
+	w.send(400, "POST", m+":search", object{"text": "a cat", "key": "key 1"})
+	w.send(200, "POST", m+":cards", object{"keys": []string{"key 1", "nobody"}})
+	w.send(200, "POST", m+":cards", object{"where": "year > ?", "args": []any{2001}, "limit": 3, "seed": 1})
+	w.send(400, "POST", m+":cards", object{"limit": 2000})
+	w.send(200, "GET", m+"/items/key%201/media", nil)
+	w.send(404, "GET", m+"/items/key%201/media?field=title", nil)
+	w.send(200, "POST", m+":map", object{})
+	w.send(200, "POST", m+":map", object{"by": "image", "where": "year > 2001", "limit": 5, "seed": 7})
+	w.send(400, "POST", m+":map", object{"by": "text"})
 	w.send(409, "GET", m+"/model", nil)
 	w.send(409, "GET", m+":export?codes=true", nil)
 	w.send(200, "POST", d+"/collections/codes:import", ndjson(object{"key": "a", "code": "00ff"},
@@ -312,7 +327,10 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	w.send(200, "POST", m+":search", by)
 	w.send(200, "POST", m+":search", object{"from": "text",
 		"vector": object{"i": []int{2}, "v": []float64{1}}, "rerank": "asymmetric", "k": 2})
-	w.send(200, "POST", m+":radius", object{"from": "image", "vector": x, "radius": 3})
+	w.send(200, "POST", m+":radius", object{"from": "image", "vector": x, "radius": 3,
+		"include": []string{"distances"}})
+	w.send(200, "POST", m+":encode", object{"text": "a cat"})
+	w.send(200, "POST", m+":map", object{})
 	w.send(200, "POST", m+":explain", by)
 	w.send(200, "POST", m+":explain", object{"from": "image", "vector": x, "radius": 3})
 	code := struct{ Code string }{}

@@ -1,0 +1,177 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/internal/rest"
+)
+
+// An Encoder makes vectors of texts and files, such as a model of words and pictures. It is safe for
+// concurrent use.
+type Encoder interface {
+	// Modalities returns the modalities of a collection for which it makes vectors of such inputs.
+	Modalities(database, collection string, input db.EncoderInput) []string
+
+	// Encode returns the vector of a text, or of the contents of a file: dense or sparse. It may take
+	// minutes. ErrInvalid refuses the input, ErrEncoder says that the encoder has failed, ErrOverloaded that
+	// too many wait for it.
+	Encode(ctx context.Context, of Encoding, content []byte) ([]float32, *db.Sparse, error)
+}
+
+// An Encoding says what a vector is for.
+type Encoding struct {
+	Database, Collection, Modality string
+	Dim                            int
+	Input                          db.EncoderInput
+}
+
+// Errors for Encoder.
+var (
+	ErrEncoder    = rest.ErrEncoder
+	ErrOverloaded = rest.ErrOverloaded
+)
+
+// maxText bounds a text for an encoder, in bytes.
+const maxText = 16 << 10
+
+// registerEncoding adds the routes that make vectors and codes.
+func registerEncoding(t *router) {
+	embed := handle(t, "POST", ofCollection+":embed", Read,
+		"Make the vector of a text or of a file, by the encoder of the collection",
+		func(ctx context.Context, r *request, in *rest.Embedding) (*rest.Embedded, error) {
+			c, err := r.collection(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if (in.Text == "") == (in.File == nil) {
+				return nil, fault.Invalid("text or file: one of them is to become a vector")
+			}
+			input, content := db.InputText, []byte(in.Text)
+			if in.File != nil {
+				input, content = db.InputFile, in.File
+			}
+			from, x, err := r.embed(ctx, c, in.From, input, content)
+			return &rest.Embedded{From: from, Vector: x}, err
+		})
+	embed.untimed, embed.large = true, true
+	handle(t, "POST", ofCollection+":encode", Read, "Make the code of a query or of an item, without storing it",
+		func(ctx context.Context, r *request, in *rest.Encoding) (out *rest.Code, err error) {
+			if in.Item != nil {
+				c, err := r.collection(ctx)
+				if err != nil {
+					return nil, err
+				}
+				code, err := c.Encode(ctx, in.Item.Item())
+				return &rest.Code{Code: code, Bits: 8 * len(code)}, err
+			}
+			q := &rest.Query{From: in.From, Vector: in.Vector, Key: in.Key, Code: in.Code, Text: in.Text}
+			err = r.asks(ctx, q, func(ctx context.Context, c api.Collection, q db.Query) error {
+				code, err := c.EncodeQuery(ctx, q)
+				out = &rest.Code{Code: code, Bits: 8 * len(code)}
+				return err
+			})
+			return out, err
+		}, inSpace...)
+}
+
+// asks runs a query of a request on its collection. A text becomes a vector first. Meanwhile other requests
+// work: the program that makes it may take minutes.
+func (r *request) asks(ctx context.Context, in *rest.Query,
+	run func(ctx context.Context, c api.Collection, q db.Query) error) error {
+	q, err := in.Query()
+	if err == nil {
+		err = r.bounded(q)
+	}
+	if err != nil {
+		return err
+	}
+	c, err := r.collection(ctx)
+	if err != nil {
+		return err
+	}
+	if in.Text != "" {
+		if !in.Vector.IsZero() || in.Key != "" || in.Code != nil {
+			return fault.Invalid("a query has one of vector, key, code and text")
+		}
+		r.leave()
+		slow, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		defer context.AfterFunc(r.s.ends, func() { cancel(rest.ErrClosing) })()
+		from, x, err := r.embed(slow, c, in.From, db.InputText, []byte(in.Text))
+		if err != nil {
+			if errors.Is(context.Cause(slow), rest.ErrClosing) {
+				err = rest.ErrClosing
+			}
+			return err
+		}
+		q.From, q.Vector, q.Sparse = from, x.Dense, x.Sparse
+		timed, stop := context.WithTimeout(slow, r.s.opt.Timeout)
+		defer stop()
+		if err := r.s.wait(timed); err != nil {
+			return err
+		}
+		ctx, r.placed = timed, true
+	}
+	return run(ctx, c, q)
+}
+
+// bounded refuses a query with too many hits for the server.
+func (r *request) bounded(q db.Query) error {
+	most, what := r.s.opt.MaxK, ""
+	if q.Include&(db.IncludePayload|db.IncludeVectors) != 0 {
+		most, what = most/10, " that have payloads or vectors"
+	}
+	if q.K > most {
+		return fmt.Errorf("%w: k is %d, and this server answers with %d hits at most%s: go on by after",
+			rest.ErrTooLarge, q.K, most, what)
+	}
+	return nil
+}
+
+// embed returns the vector of a text or a file, and its modality: from, or the only one for which there are
+// such vectors.
+func (r *request) embed(ctx context.Context, c api.Collection, from string, input db.EncoderInput,
+	content []byte) (string, rest.Vector, error) {
+	none := rest.Vector{}
+	possible := r.s.modalitiesOf(r.PathValue("database"), c.Name(), input)
+	switch {
+	case input == db.InputText && len(content) > maxText:
+		return "", none, fmt.Errorf("%w: text: it has %d bytes, and %d are possible", rest.ErrTooLarge,
+			len(content), maxText)
+	case len(possible) == 0:
+		return "", none, fault.Invalid("collection %q has no encoder of %ss here: fddhdb encoder DIR --set NAME=COMMAND stores one",
+			c.Name(), input)
+	case from == "" && len(possible) == 1:
+		from = possible[0]
+	case !slices.Contains(possible, from):
+		return "", none, fault.Invalid("from=%q: this has an encoder of %ss: %s", from, input,
+			strings.Join(possible, ", "))
+	}
+	schema, err := c.Schema(ctx)
+	if err != nil {
+		return "", none, err
+	}
+	of := Encoding{Database: r.PathValue("database"), Collection: c.Name(), Modality: from, Input: input}
+	for _, m := range schema.Modalities {
+		if m.Name == from {
+			of.Dim = m.Dim
+		}
+	}
+	dense, sparse, err := r.s.opt.Encoder.Encode(ctx, of, content)
+	return from, rest.Vector{Dense: dense, Sparse: sparse}, err
+}
+
+// modalitiesOf returns the modalities of a collection for which there are vectors of such inputs.
+func (s *Server) modalitiesOf(database, collection string, input db.EncoderInput) []string {
+	if s.opt.Encoder == nil {
+		return []string{}
+	}
+	return append([]string{}, s.opt.Encoder.Modalities(database, collection, input)...)
+}

@@ -1,0 +1,258 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/internal/rest"
+)
+
+// maxDots bounds the items of a map.
+const maxDots = 10_000
+
+// registerMap adds the route that draws a map of items.
+func registerMap(t *router) {
+	on(t, "POST", ofCollection+":map", Read, "Place items in a plane, near what is like them",
+		func(ctx context.Context, c api.Collection, _ *request, in *rest.MapQuery) (*rest.Map, error) {
+			if in.Limit == 0 {
+				in.Limit = maxDots
+			}
+			if in.Limit < 1 || in.Limit > maxDots {
+				return nil, fault.Invalid("limit: %d items: 1 to %d are possible", in.Limit, maxDots)
+			}
+			return drawMap(ctx, c, in)
+		}, inSpace...)
+}
+
+// drawMap places a sample of items by the two principal components of their codes or vectors.
+func drawMap(ctx context.Context, c api.Collection, in *rest.MapQuery) (*rest.Map, error) {
+	by, cosine, err := basisOf(ctx, c, in.By)
+	if err != nil {
+		return nil, err
+	}
+	total, err := c.Count(ctx, in.Where, in.Args...)
+	if err != nil {
+		return nil, err
+	}
+	out := &rest.Map{By: by, Keys: []string{}, Labels: []string{}, Total: total}
+	var rows [][]float32
+	var labels []string
+	for it, err := range c.Sample(ctx, in.Limit, in.Seed, in.Where, in.Args...) {
+		if err != nil {
+			return nil, err
+		}
+		x := it.Vectors[by]
+		if by == "" {
+			x = signs(it.Code)
+		}
+		if len(x) == 0 || len(rows) > 0 && len(x) != len(rows[0]) {
+			continue // it has no code, or no vector of this modality
+		}
+		label := ""
+		if len(it.Labels) > 0 {
+			label = it.Labels[0]
+		}
+		out.Keys, rows, labels = append(out.Keys, it.Key), append(rows, x), append(labels, label)
+	}
+	out.Labels, out.Label = byFrequency(labels)
+	if cosine {
+		for _, x := range rows {
+			scale(x)
+		}
+	}
+	out.X, out.Y, out.Shown = project(rows)
+	return out, ctx.Err()
+}
+
+// basisOf returns what a map is drawn by: a modality, or "" for codes; and whether only the directions of its
+// vectors count.
+func basisOf(ctx context.Context, c api.Collection, by string) (string, bool, error) {
+	schema, err := c.Schema(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	if by == "" {
+		stats, err := c.Stats(ctx)
+		if err != nil {
+			return "", false, err
+		}
+		if stats.Trained {
+			return "", false, nil
+		}
+	}
+	for _, m := range schema.Modalities {
+		if !m.Sparse && (by == "" || m.Name == by) {
+			return m.Name, m.Metric == "" || m.Metric == db.Cosine, nil
+		}
+	}
+	if by == "" {
+		return "", false, fault.Invalid("there is nothing to draw: the collection has neither codes nor dense vectors")
+	}
+	return "", false, fault.Invalid("by=%q: the collection has no dense modality of this name", by)
+}
+
+// signs returns the bits of a code as -1 and 1.
+func signs(code []byte) []float32 {
+	x := make([]float32, 8*len(code))
+	for i := range x {
+		x[i] = float32(code[i/8]>>(i%8)&1)*2 - 1
+	}
+	return x
+}
+
+// scale gives a vector the length 1.
+func scale(x []float32) {
+	if n := math.Sqrt(dot(x, x)); n > 0 {
+		for i := range x {
+			x[i] = float32(float64(x[i]) / n)
+		}
+	}
+}
+
+func dot(a, b []float32) float64 {
+	var sum0, sum1, sum2, sum3 float32
+	i := 0
+	for ; i+4 <= len(a) && i+4 <= len(b); i += 4 {
+		sum0 += a[i] * b[i]
+		sum1 += a[i+1] * b[i+1]
+		sum2 += a[i+2] * b[i+2]
+		sum3 += a[i+3] * b[i+3]
+	}
+	for ; i < len(a); i++ {
+		sum0 += a[i] * b[i]
+	}
+	return float64(sum0 + sum1 + sum2 + sum3)
+}
+
+// byFrequency returns the labels, the most frequent first, and the place of each item's label among them; -1
+// for no label.
+func byFrequency(of []string) (labels []string, places []int) {
+	count := map[string]int{}
+	for _, l := range of {
+		if l != "" {
+			count[l]++
+		}
+	}
+	labels = make([]string, 0, len(count))
+	for l := range count {
+		labels = append(labels, l)
+	}
+	slices.SortFunc(labels, func(a, b string) int { return cmp.Or(count[b]-count[a], cmp.Compare(a, b)) })
+	place := map[string]int{"": -1}
+	for i, l := range labels {
+		place[l] = i
+	}
+	places = make([]int, len(of))
+	for i, l := range of {
+		places[i] = place[l]
+	}
+	return labels, places
+}
+
+const (
+	fitted = 2000 // rows that the components are computed of
+	rounds = 24   // of the power iteration
+)
+
+// project returns the coordinates of rows along their two principal components, from -1 to 1, and the share
+// of the variance that these have. The components are those of the first rows, which are a sample.
+func project(rows [][]float32) (x, y []float32, shown float64) {
+	x, y = make([]float32, len(rows)), make([]float32, len(rows))
+	if len(rows) == 0 {
+		return x, y, 0
+	}
+	some := rows[:min(fitted, len(rows))]
+	dim := len(rows[0])
+	mean := make([]float32, dim)
+	for _, r := range some {
+		for i, v := range r {
+			mean[i] += v / float32(len(some))
+		}
+	}
+	variance := 0.0
+	for _, r := range some {
+		for i, v := range r {
+			d := float64(v - mean[i])
+			variance += d * d
+		}
+	}
+	var first []float32
+	for _, to := range [][]float32{x, y} {
+		along, size := component(some, mean, first)
+		at := dot(mean, along)
+		eachPart(len(rows), func(i int) { to[i] = float32(dot(rows[i], along) - at) })
+		if variance > 0 {
+			shown += size / variance
+		}
+		first = along
+	}
+	most := float32(0)
+	for i := range x {
+		most = max(most, x[i], -x[i], y[i], -y[i])
+	}
+	for i := range x {
+		if most > 0 {
+			x[i], y[i] = x[i]/most, y[i]/most
+		}
+	}
+	return x, y, min(shown, 1)
+}
+
+// component returns the direction in which rows vary most, orthogonal to another one if that is not nil, and
+// how much they do: the sum of squares along it. It is found by power iteration.
+func component(rows [][]float32, mean, other []float32) ([]float32, float64) {
+	along := make([]float32, len(mean))
+	for i := range along { // any start that is not orthogonal to the direction
+		along[i] = float32(math.Sin(float64(i+1) * 12.9898))
+	}
+	size := 0.0
+	direct := func() {
+		if other != nil {
+			d := float32(dot(along, other))
+			for i := range along {
+				along[i] -= d * other[i]
+			}
+		}
+		scale(along)
+	}
+	direct()
+	for range rounds {
+		at := dot(mean, along)
+		next := make([]float32, len(along))
+		size = 0
+		for _, r := range rows {
+			d := dot(r, along) - at
+			size += d * d
+			for i, v := range r {
+				next[i] += float32(d) * (v - mean[i])
+			}
+		}
+		if size == 0 {
+			break
+		}
+		along = next
+		direct()
+	}
+	return along, size
+}
+
+// eachPart calls f for 0 to n-1, on all processors.
+func eachPart(n int, f func(i int)) {
+	var all sync.WaitGroup
+	parts := runtime.GOMAXPROCS(0)
+	for p := range parts {
+		all.Go(func() {
+			for i := p * n / parts; i < (p+1)*n/parts; i++ {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
+}
