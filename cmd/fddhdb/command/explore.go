@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
@@ -101,7 +102,7 @@ func (v *verb) explore(address, folder string, open bool) (err error) {
 
 // storedEncoders returns the encoders that the collections have and the user trusts. It
 // prints a warning for each of the others.
-func (v *verb) storedEncoders() (all []explore.Encoder, err error) {
+func (v *verb) storedEncoders() (all []encoder.Stored, err error) {
 	names, err := v.d.Collections(v.ctx)
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (v *verb) storedEncoders() (all []explore.Encoder, err error) {
 				v.Warnf("%s", exit.Message(err))
 				continue
 			}
-			all = append(all, explore.Encoder{Program: p, Collection: name, Input: stored.Input})
+			all = append(all, encoder.Stored{Program: p, Collection: name, Input: stored.Input})
 		}
 	}
 	return all, nil

@@ -147,11 +147,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // limit returns the time that a request may take. A model that makes vectors of text or
 // pictures may need minutes to start.
 func (s *Server) limit(r *http.Request) time.Duration {
-	limit := s.requestTime
-	if e := s.encodingOfRequest(r.URL.Query()); e != nil {
-		limit += e.Longest()
-	}
-	return limit
+	return s.requestTime + s.encodingTime(r.URL.Query())
 }
 
 // takes refuses a method that the path does not have.

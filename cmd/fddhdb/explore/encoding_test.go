@@ -55,20 +55,20 @@ func actAsEncoder() {
 
 // testEncoder returns an encoder of texts for the modality text. A timeout of 0 is longer than any
 // test.
-func testEncoder(t *testing.T, timeout time.Duration) Encoder {
+func testEncoder(t *testing.T, timeout time.Duration) encoder.Stored {
 	t.Helper()
 	program, err := os.Executable()
 	check(t, err)
 	t.Setenv(encoderVariable, "lines")
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	return Encoder{Program: encoder.Program{Modality: "text", Command: []string{program},
+	return encoder.Stored{Program: encoder.Program{Modality: "text", Command: []string{program},
 		Timeout: cmp.Or(timeout, time.Hour)}, Collection: "main", Input: db.InputText}
 }
 
 // A search by words has the answer of a search by the vector that the program prints. A text is
 // encoded once.
 func TestSearchByText(t *testing.T) {
-	never := Encoder{Program: encoder.Program{Modality: "text", Command: []string{"/nowhere/at/all"}},
+	never := encoder.Stored{Program: encoder.Program{Modality: "text", Command: []string{"/nowhere/at/all"}},
 		Collection: "main", Input: db.InputText}
 	s := newServer(t, sharedDatabase(t), testEncoder(t, 0))
 	for range 2 {
@@ -116,11 +116,11 @@ func TestSearchByTextFails(t *testing.T) {
 
 // A request may take as long as its encoder besides its own time.
 func TestTimeOfRequestsByText(t *testing.T) {
-	own := Encoder{Program: encoder.Program{Modality: "text", Timeout: time.Hour}, Collection: "other",
+	own := encoder.Stored{Program: encoder.Program{Modality: "text", Timeout: time.Hour}, Collection: "other",
 		Input: db.InputText}
-	s := newServer(t, sharedDatabase(t), own, Encoder{Program: encoder.Program{Modality: "words"},
+	s := newServer(t, sharedDatabase(t), own, encoder.Stored{Program: encoder.Program{Modality: "words"},
 		Collection: "main", Input: db.InputText},
-		Encoder{Program: encoder.Program{Modality: "image"}, Collection: "main", Input: db.InputFile})
+		encoder.Stored{Program: encoder.Program{Modality: "image"}, Collection: "main", Input: db.InputFile})
 	s.requestTime = time.Minute
 	for path, want := range map[string]time.Duration{
 		"/api/search?from=words&text=x":                  6 * time.Minute,

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/model/fit"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -156,7 +157,7 @@ func check(t testing.TB, err error) {
 
 var reported atomic.Value // the last fault, a string
 
-func newServer(t testing.TB, d *db.DB, encoders ...Encoder) *Server {
+func newServer(t testing.TB, d *db.DB, encoders ...encoder.Stored) *Server {
 	t.Helper()
 	s, err := New(d, Options{
 		Name: "test.db", Version: "v1", Encoders: encoders,

@@ -220,8 +220,7 @@ func (l *uploads) picture(id string) (*upload, error) {
 // pictureVector makes the vector of the picture of a query, of dim dimensions, by the encoder that the
 // collection has for files.
 func (s *Server) pictureVector(ctx context.Context, q *query, dim int) (encoder.Vector, error) {
-	e := s.encodings[encoderOf{q.collection, q.from, db.InputFile}]
-	if e == nil {
+	if !s.encoders.Has(q.collection, q.from, db.InputFile) {
 		return encoder.Vector{}, badRequest(
 			"there is no encoder of pictures for %q: store one by fddhdb encoder DIR --input file --set %s=COMMAND", q.from, q.from)
 	}
@@ -231,7 +230,7 @@ func (s *Server) pictureVector(ctx context.Context, q *query, dim int) (encoder.
 	}
 	defer s.uploads.done(u)
 	q.file = u.base()
-	x, err := e.vector(ctx, dim, u.path)
+	x, err := s.encode(ctx, q, db.InputFile, dim, u.path)
 	var with *statusError
 	if errors.As(err, &with) { // what the program says of the file names its path
 		err = statusErrorf(with.status, "%s", strings.ReplaceAll(err.Error(), u.path, q.file))

@@ -164,9 +164,11 @@ func FuzzSniff(f *testing.F) {
 	})
 }
 
+const readVariable = "FDDHDB_TEST_READING"
+
 // actAsEncoderOfFiles is an encoder. Its vector of a file has the size of the file in units of 64 bytes,
 // zeros, and how many files it has read. Where the last bytes of a file are a command, such as leave, it does
-// that instead.
+// that instead. Before it is silent it makes the file that readVariable names.
 func actAsEncoderOfFiles() {
 	asked := 0
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -181,6 +183,7 @@ func actAsEncoderOfFiles() {
 			fmt.Fprintln(os.Stderr, "no memory for", in.Text())
 			os.Exit(3)
 		case bytes.HasSuffix(b, []byte("be silent")):
+			_ = os.WriteFile(os.Getenv(readVariable), nil, 0o600) // where that fails, the test waits forever
 		default:
 			fmt.Printf("%g,0,0,0,0,0,0,%d\n", float32(len(b))/64, asked)
 		}
@@ -188,14 +191,14 @@ func actAsEncoderOfFiles() {
 }
 
 // fileEncoder returns an encoder of pictures for the modality image of main.
-func fileEncoder(t *testing.T, timeout time.Duration) Encoder {
+func fileEncoder(t *testing.T, timeout time.Duration) encoder.Stored {
 	t.Helper()
 	program, err := os.Executable()
 	check(t, err)
 	t.Setenv(encoderVariable, "files")
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	p := encoder.Program{Modality: "image", Command: []string{program}, Timeout: cmp.Or(timeout, time.Hour)}
-	return Encoder{Program: p, Collection: "main", Input: db.InputFile}
+	return encoder.Stored{Program: p, Collection: "main", Input: db.InputFile}
 }
 
 func sendPicture(t *testing.T, s *Server, name string, body []byte) pictureForm {
@@ -303,6 +306,8 @@ func TestLargePicture(t *testing.T) {
 // and no longer.
 func TestPicturesGo(t *testing.T) {
 	d := sharedDatabase(t)
+	reading := filepath.Join(t.TempDir(), "reading")
+	t.Setenv(readVariable, reading)
 	s, err := New(d, newServer(t, d, fileEncoder(t, 0)).opt)
 	check(t, err)
 	files := func() int {
@@ -317,7 +322,10 @@ func TestPicturesGo(t *testing.T) {
 		do(s, request("GET", "/api/search?from=image&picture="+silent.Picture, nil).WithContext(ctx))
 		close(ended)
 	}()
-	for turn := s.encodings[encoderOf{"main", "image", db.InputFile}].turn; len(turn.places) == 0; {
+	for { // until the program has it
+		if _, err := os.Stat(reading); err == nil {
+			break
+		}
 		runtime.Gosched()
 	}
 	leave()
@@ -328,9 +336,7 @@ func TestPicturesGo(t *testing.T) {
 	if n := files(); n != keptUploads+1 {
 		t.Errorf("%d files while one is read", n)
 	}
-	for _, e := range s.encodings {
-		e.Close()
-	}
+	s.encoders.Close()
 	<-ended
 	if n := files(); n != keptUploads {
 		t.Errorf("%d files when none is read", n)

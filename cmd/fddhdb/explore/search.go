@@ -162,12 +162,11 @@ func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Quer
 		out.Vector, out.Sparse = x.Dense, x.Sparse
 		return out, err
 	}
-	e := s.encodings[encoderOf{q.collection, q.from, db.InputText}]
-	if e == nil {
+	if !s.encoders.Has(q.collection, q.from, db.InputText) {
 		return out, badRequest("there is no encoder for %q: fddhdb encoder --set %s=COMMAND stores one",
 			q.from, q.from)
 	}
-	x, err := e.vector(ctx, dim, q.text)
+	x, err := s.encode(ctx, q, db.InputText, dim, q.text)
 	out.Vector, out.Sparse = x.Dense, x.Sparse
 	return out, err
 }

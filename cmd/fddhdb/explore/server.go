@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/serve"
@@ -20,9 +21,9 @@ import (
 
 // Options are the settings of a server besides the database.
 type Options struct {
-	Name     string    // of the database, for people
-	Version  string    // of the program
-	Encoders []Encoder // at most one for each collection and modality
+	Name     string           // of the database, for people
+	Version  string           // of the program
+	Encoders []encoder.Stored // at most one for each collection, modality and input
 
 	// Pictures has files of pictures that items name; nil: none. IsPicture tells them. The caller closes
 	// it after the server.
@@ -47,7 +48,7 @@ const (
 )
 
 // A Server answers requests about one database. It is safe for concurrent use. Its
-// fields do not change after New; uploads and encodings have locks of their own.
+// fields do not change after New; uploads and encoders have locks of their own.
 type Server struct {
 	db      *db.DB
 	opt     Options
@@ -55,7 +56,7 @@ type Server struct {
 	api     map[string]endpoint // by path
 	uploads uploads
 
-	encodings map[encoderOf]*encoding
+	encoders *encoder.Pool
 
 	requestTime time.Duration
 
@@ -70,13 +71,10 @@ func New(d *db.DB, opt Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		db: d, opt: opt, page: page, encodings: map[encoderOf]*encoding{}, requestTime: requestTime,
+		db: d, opt: opt, page: page, encoders: encoder.NewPool(opt.Encoders), requestTime: requestTime,
 		computing: newRoom(2 * runtime.GOMAXPROCS(0)),
 	}
 	s.uploads.receiving = newRoom(maxReceiving)
-	for _, e := range opt.Encoders {
-		s.encodings[encoderOf{e.Collection, e.Modality, e.Input}] = newEncoding(e)
-	}
 	s.api = map[string]endpoint{
 		"/api/database":    {compute: s.database},
 		"/api/collections": {compute: s.collections},
@@ -97,9 +95,7 @@ func New(d *db.DB, opt Options) (*Server, error) {
 
 // Close ends running encoders, and removes uploads.
 func (s *Server) Close() error {
-	for _, e := range s.encodings {
-		e.Close()
-	}
+	s.encoders.Close()
 	return s.uploads.close()
 }
 

@@ -23,10 +23,10 @@ import (
 // get.
 func TestForms(t *testing.T) {
 	d := sharedDatabase(t)
-	s := newServer(t, d, Encoder{Program: encoder.Program{Modality: "text", Command: []string{"true"}},
+	s := newServer(t, d, encoder.Stored{Program: encoder.Program{Modality: "text", Command: []string{"true"}},
 		Collection: "main", Input: db.InputText},
-		Encoder{Program: encoder.Program{Modality: "image", Command: []string{"true"}}, Collection: "main",
-			Input: db.InputText})
+		encoder.Stored{Program: encoder.Program{Modality: "image", Command: []string{"true"}},
+			Collection: "main", Input: db.InputText})
 	form := get[databaseForm](t, s, "/api/database")
 	if form.Name != "test.db" || form.UUID != d.UUID() || len(form.Collections) != 3 {
 		t.Errorf("%+v", form)

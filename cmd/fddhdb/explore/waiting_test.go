@@ -10,8 +10,6 @@ import (
 	"runtime"
 	"testing"
 	"time"
-
-	"github.com/fddhdb/fddhdb/db"
 )
 
 // These tests keep more requests waiting than there are places to compute. Meanwhile
@@ -79,21 +77,23 @@ func TestStuckEncoder(t *testing.T) {
 	s := newServer(t, sharedDatabase(t), testEncoder(t, 0))
 	s.computing = newRoom(2)
 	ctx, leave := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	for range many(s) {
+	const clients = 100
+	codes := make(chan int)
+	for range clients {
 		go func() {
-			do(s, request("GET", "/api/search?from=text&text=be+silent", nil).WithContext(ctx))
-			ended <- struct{}{}
+			codes <- do(s, request("GET", "/api/search?from=text&text=be+silent", nil).WithContext(ctx)).Code
 		}()
 	}
-	stuck := s.encodings[encoderOf{"main", "text", db.InputText}].turn
-	for len(stuck.places) < 1 || int(stuck.waiting.Load()) < many(s)-1 {
-		runtime.Gosched()
+	// One is encoded and 64 wait, for which the others are refused.
+	for range clients - 65 {
+		if code := <-codes; code != http.StatusServiceUnavailable {
+			t.Errorf("beside many others: %d", code)
+		}
 	}
 	answers(t, s)
 	leave()
-	for range many(s) {
-		<-ended
+	for range 65 {
+		<-codes
 	}
 }
 
