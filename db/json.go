@@ -70,12 +70,12 @@ type resultForm struct {
 	Approximate bool `json:"approximate,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "distances", "space", "revision", "rerank",
-// "facets", "approximate"}. Hits are never null, and next is null at the end. Left out are a total of 0, no
-// distances, a rerank of RerankAuto, empty facets, and approximate if false.
+// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "distances", "space", "revision",
+// "rerank", "facets", "approximate"}. Hits are never null, and next is null at the end. Left out are a total
+// of 0, no distances, a rerank of RerankAuto, empty facets, and approximate if false.
 func (r Result) MarshalJSON() ([]byte, error) {
-	f := resultForm{Hits: r.Hits, Total: r.Total, Distances: r.Distances, Space: r.Space, Revision: r.Revision, Facets: r.Facets,
-		Approximate: r.Approximate}
+	f := resultForm{Hits: r.Hits, Total: r.Total, Distances: r.Distances, Space: r.Space,
+		Revision: r.Revision, Facets: r.Facets, Approximate: r.Approximate}
 	if r.Rerank != RerankAuto {
 		f.Rerank = r.Rerank.String()
 	}
@@ -92,8 +92,8 @@ func (r Result) MarshalJSON() ([]byte, error) {
 func (r *Result) UnmarshalJSON(b []byte) error {
 	var f resultForm
 	err := json.Unmarshal(b, &f)
-	*r = Result{Hits: f.Hits, Total: f.Total, Distances: f.Distances, Space: f.Space, Revision: f.Revision, Facets: f.Facets,
-		Approximate: f.Approximate}
+	*r = Result{Hits: f.Hits, Total: f.Total, Distances: f.Distances, Space: f.Space, Revision: f.Revision,
+		Facets: f.Facets, Approximate: f.Approximate}
 	if err == nil && f.Rerank != "" {
 		r.Rerank, err = ParseRerank(f.Rerank)
 	}

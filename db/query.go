@@ -233,8 +233,8 @@ type Result struct {
 	Next  string // cursor, for Query.After; empty at the end
 	Total int    // number of items within the radius; 0 for a search without one
 
-	// Distances has the number of items at each distance, from 0 to the radius or the length of a code, if that
-	// is less; with IncludeDistances. The sum is Total.
+	// Distances has the number of items at each distance, from 0 to the radius or the length of a code, if
+	// that is less; with IncludeDistances. The sum is Total.
 	Distances []int
 
 	Space    Space // space of the codes; 0 for an answer by vectors

@@ -87,7 +87,8 @@ func (s *Server) card(it *db.Item) rest.Card {
 	card := rest.Card{Key: it.Key, Labels: it.Labels, Code: it.Code, CodeFrom: it.CodeFrom,
 		Modalities: it.Modalities}
 	if card.Modalities == nil {
-		card.Modalities = slices.Concat(slices.Collect(maps.Keys(it.Vectors)), slices.Collect(maps.Keys(it.Sparse)))
+		card.Modalities = slices.Concat(slices.Collect(maps.Keys(it.Vectors)),
+			slices.Collect(maps.Keys(it.Sparse)))
 		slices.Sort(card.Modalities)
 	}
 	cut := func(text string) string {

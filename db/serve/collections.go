@@ -57,7 +57,8 @@ func (s *Server) registerDatabases(t *router) {
 	handle(t, "GET", "/v1", Read, "List the databases",
 		func(_ context.Context, r *request, _ *none) (*rest.Databases, error) {
 			names := slices.DeleteFunc(s.Names(), func(name string) bool { return !r.access.knows(name) })
-			return &rest.Databases{Databases: names, Version: s.opt.Version, Scope: r.access.Scope.String()}, nil
+			return &rest.Databases{Databases: names, Version: s.opt.Version,
+				Scope: r.access.Scope.String()}, nil
 		}).forEach = true
 	figures := of(t, "GET", ofDatabase, Read, "Show figures about a database and its collections",
 		func(ctx context.Context, d api.Database, r *request, _ *none) (*db.Stats, error) {

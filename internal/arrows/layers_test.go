@@ -61,6 +61,7 @@ var house = plan{
 
 		// Other processes reach the database through these.
 		{"db/attach": nil},
+		{"db/serve/page": nil},
 		{"db/serve": {huma, compress, prometheus, xtime}, "db/client": nil},
 		{"contrib/promfddhdb": {prometheus}},
 		{"internal/rest": nil},

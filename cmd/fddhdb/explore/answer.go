@@ -112,12 +112,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	if a, ok := s.page[r.URL.Path]; ok {
-		if s.takes(w, r, reading) {
-			a.serve(w)
-		}
-		return
-	}
+	s.page.ServeHTTP(w, r)
+}
+
+// serveAPI answers a request for something under /api.
+func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	e, ok := s.api[r.URL.Path]
 	if !ok {
 		s.fail(w, r, statusErrorf(http.StatusNotFound,

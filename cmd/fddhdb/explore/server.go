@@ -2,14 +2,10 @@ package explore
 
 import (
 	"context"
-	"embed"
 	"errors"
-	"io/fs"
 	"net"
 	"net/http"
-	"path"
 	"runtime"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/serve"
+	"github.com/fddhdb/fddhdb/db/serve/page"
 )
 
 // Options are the settings of a server besides the database.
@@ -52,7 +49,7 @@ const (
 type Server struct {
 	db      *db.DB
 	opt     Options
-	page    map[string]asset    // by path
+	page    http.Handler
 	api     map[string]endpoint // by path
 	uploads uploads
 
@@ -66,14 +63,11 @@ type Server struct {
 // New returns a server of an open database. The caller closes the server before the
 // database.
 func New(d *db.DB, opt Options) (*Server, error) {
-	page, err := loadPage()
-	if err != nil {
-		return nil, err
-	}
 	s := &Server{
-		db: d, opt: opt, page: page, encoders: encoder.NewPool(opt.Encoders), requestTime: requestTime,
+		db: d, opt: opt, encoders: encoder.NewPool(opt.Encoders), requestTime: requestTime,
 		computing: newRoom(2 * runtime.GOMAXPROCS(0)),
 	}
+	s.page = page.Handler(http.HandlerFunc(s.serveAPI))
 	s.uploads.receiving = newRoom(maxReceiving)
 	s.api = map[string]endpoint{
 		"/api/database":    {compute: s.database},
@@ -191,48 +185,4 @@ func CheckAddress(address string) error {
 		return badRequest("only this machine is served, at 127.0.0.1, ::1 or localhost, as whoever reaches the page reads everything; from elsewhere go through ssh -L")
 	}
 	return nil
-}
-
-//go:embed page
-var pageFiles embed.FS
-
-// An asset is a file of the page.
-type asset struct {
-	kind string // type
-	body []byte
-}
-
-// types are the types of files by extension. Those of the operating system may differ.
-var types = map[string]string{
-	".html": "text/html; charset=utf-8",
-	".css":  "text/css; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
-	".svg":  svgType,
-}
-
-// loadPage returns the files of the page by path. All views are the same document.
-func loadPage() (map[string]asset, error) {
-	assets := map[string]asset{}
-	err := fs.WalkDir(pageFiles, "page", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		body, err := pageFiles.ReadFile(name)
-		assets["/"+entry.Name()] = asset{kind: types[path.Ext(name)], body: body}
-		return err
-	})
-	index := assets["/index.html"]
-	for _, view := range []string{"/", "/models", "/stats"} {
-		assets[view] = index
-	}
-	delete(assets, "/index.html")
-	return assets, err
-}
-
-func (a *asset) serve(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Content-Type", a.kind)
-	h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	h.Set("Cache-Control", "no-cache") // another version may use the same port next
-	_, _ = w.Write(a.body)             // the client may have gone
 }

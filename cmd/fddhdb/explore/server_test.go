@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -118,42 +116,6 @@ func TestShortened(t *testing.T) {
 	if it := get[itemForm](t, s, "/api/item?key=long"); it.Shortened || it.Text != long ||
 		it.Fields["title"] != long {
 		t.Errorf("%v, %d bytes", it.Shortened, len(it.Text))
-	}
-}
-
-// Everything that the page refers to is on this server, and small.
-func TestPage(t *testing.T) {
-	s := newServer(t, sharedDatabase(t))
-	size := 0
-	reference := regexp.MustCompile(`(?:src|href|from|import)[= ]"([^"]+)"`)
-	for at, a := range s.page {
-		w := do(s, request("GET", at, nil))
-		if w.Code != 200 || w.Header().Get("Content-Type") != a.kind || a.kind == "" {
-			t.Errorf("%s: %d, %q", at, w.Code, w.Header().Get("Content-Type"))
-		}
-		protected(t, w.Header())
-		if csp := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'self';") ||
-			strings.Contains(csp, "unsafe") {
-			t.Errorf("%s: %s", at, csp)
-		}
-		if at != "/models" && at != "/stats" {
-			size += w.Body.Len()
-		}
-		for _, found := range reference.FindAllStringSubmatch(w.Body.String(), -1) {
-			to := found[1]
-			if strings.HasPrefix(to, "#") || strings.HasPrefix(to, "http://www.w3.org/") {
-				continue
-			}
-			if _, ok := s.page[path.Join("/", to)]; !ok {
-				t.Errorf("%s refers to %s", at, to)
-			}
-		}
-	}
-	if size > 200_000 {
-		t.Errorf("%d bytes: 200 KB at most", size)
-	}
-	if w := do(s, request("HEAD", "/", nil)); w.Code != 200 {
-		t.Errorf("HEAD: %d", w.Code)
 	}
 }
 
