@@ -198,7 +198,11 @@ func registerSearches(t *router) {
 		handle(t, "POST", ofCollection+":"+verb, Read, summary,
 			func(ctx context.Context, r *request, in *rest.Query) (out *db.Result, err error) {
 				err = r.asks(ctx, in, func(ctx context.Context, c api.Collection, q db.Query) (err error) {
-					out, err = find(ctx, c, in, q)
+					if out, err = find(ctx, c, in, q); err == nil && in.FacetLimit > 0 {
+						for i, f := range out.Facets {
+							out.Facets[i].Counts = f.Counts[:min(in.FacetLimit, len(f.Counts))]
+						}
+					}
 					return err
 				})
 				return out, err

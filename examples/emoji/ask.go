@@ -13,6 +13,7 @@ import (
 	"github.com/rivo/uniseg"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/attach"
 )
 
 // hitsPerQuery is the number of hits in an answer.
@@ -202,8 +203,8 @@ func (f *finder) converse(ctx context.Context, in io.Reader, out io.Writer) erro
 
 // encode makes vectors of words, as an encoder that `fddhdb encoder` stores. It reads one text
 // a line, and writes one vector a line, as the numbers that are not 0. It needs the
-// database only for the learned names. It opens it read-only, so that others can have
-// it open meanwhile.
+// database only for the learned names. Other processes, such as the one that has started it, may have the
+// database open meanwhile.
 func encode(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
 	words, err := readVocabulary(ctx, dir)
 	if err != nil {
@@ -230,12 +231,16 @@ func encode(ctx context.Context, dir string, in io.Reader, out io.Writer) error 
 
 // readVocabulary returns the vocabulary of the names that training saw.
 func readVocabulary(ctx context.Context, dir string) (*vocabulary, error) {
-	d, err := db.Open(dir, &db.Options{ReadOnly: true})
+	d, err := attach.Open(ctx, dir, attach.Options{DB: &db.Options{ReadOnly: true}})
 	if err != nil {
 		return nil, err
 	}
-	f := &finder{db: d}
-	err = errors.Join(f.load(ctx), f.close())
+	f := &finder{}
+	emoji, err := d.Collection(ctx, "emoji")
+	if err == nil {
+		err = f.read(emoji.Items(ctx, ""))
+	}
+	err = errors.Join(err, d.Close())
 	if err == nil && !f.complete() {
 		err = errors.New("the database is not complete: build it first, without --encode")
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image/png"
 	"io"
+	"iter"
 	"reflect"
 	"strings"
 	"time"
@@ -106,9 +107,14 @@ func (f *finder) load(ctx context.Context) (err error) {
 	} else if !reflect.DeepEqual(s, schema) {
 		return errors.New("the collection \"emoji\" of this database is not of this program's making: name another folder")
 	}
+	return f.read(f.emoji.Items(ctx, ""))
+}
+
+// read takes in the names of items, and learns the vocabulary of those that training sees.
+func (f *finder) read(items iter.Seq2[*db.Item, error]) error {
 	f.entries = make(map[string]entry)
 	var texts []string
-	for item, err := range f.emoji.Items(ctx, "") {
+	for item, err := range items {
 		if err != nil {
 			return err
 		}

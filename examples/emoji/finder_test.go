@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/attach"
 )
 
 // TestFinder builds the database once, like the program, and then asks the kept
@@ -45,7 +46,7 @@ func TestFinder(t *testing.T) {
 	})
 
 	t.Run("encode", func(t *testing.T) {
-		others, err := db.Open(dir, &db.Options{ReadOnly: true}) // fddhdb explore has the database open
+		others, err := attach.Open(t.Context(), dir, attach.Options{}) // as fddhdb explore has it open
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestFinder(t *testing.T) {
 		if err := json.Unmarshal([]byte(heart), &vector); err != nil {
 			t.Fatal(err)
 		}
-		emoji, err := others.Collection("emoji")
+		emoji, err := others.Collection(t.Context(), "emoji")
 		if err != nil {
 			t.Fatal(err)
 		}

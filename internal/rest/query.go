@@ -35,6 +35,7 @@ type Query struct {
 	Recall        float64  `json:"recall,omitempty" doc:"answer by vectors with this recall; 1 is exact"`
 	Include       []string `json:"include,omitempty" doc:"parts of items in the hits: labels, fields, payload, vectors, cursor; distances: the number of items at each distance within the radius"`
 	Facets        []string `json:"facets,omitempty" doc:"count the items of the answer by label or by fields"`
+	FacetLimit    int      `json:"facet_limit,omitempty" doc:"number of counts of each, the largest first; 0: all"`
 	Plan          string   `json:"plan,omitempty" doc:"how codes are found; auto by default"`
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 )
 
 func encoderCommand(e *env) *cobra.Command {
@@ -212,6 +213,36 @@ func trusted(dir, collection string, of *db.Encoder) (encoder.Program, error) {
 		return encoder.Program{}, err
 	}
 	return program(dir, of)
+}
+
+// encoders returns the encoders of texts and files that the collections have and the user trusts. It prints a
+// warning for each of the others. The caller closes the pool.
+func (v *verb) encoders(dir string, d api.Database) (*encoder.Pool, error) {
+	names, err := d.Collections(v.ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []encoder.Stored
+	for _, name := range names {
+		c, err := d.Collection(v.ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		schema, err := c.Schema(v.ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range schema.Encoders {
+			stored := &schema.Encoders[i]
+			p, err := trusted(dir, name, stored)
+			if err != nil {
+				v.Warnf("%s", exit.Message(err))
+				continue
+			}
+			all = append(all, encoder.Stored{Program: p, Collection: name, Input: stored.Input})
+		}
+	}
+	return encoder.NewPool(all), nil
 }
 
 // quoted returns words as a line of the shell.

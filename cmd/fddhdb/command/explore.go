@@ -2,131 +2,87 @@ package command
 
 import (
 	"errors"
-	"net"
 	"net/url"
 	"os/exec"
-	"path/filepath"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/server"
+	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/serve"
 )
 
 func exploreCommand(e *env) *cobra.Command {
 	v := e.verb(groupLook, "explore DIR", "Look at a database in the browser", `
 		Explore serves a page on this machine, prints its address, and goes on until
-		Ctrl-C: search by item, by code, by a row of a file, by text or by picture; look
-		at hits, at how far all items are from the query and how the answer was found; at
-		models and their drift, and at figures. Nothing is changed. The same is there as
-		JSON under /api, see docs/EXPLORE.md.
+		Ctrl-C: search by words, by item, by picture, by a row of a file or by code; look
+		at hits, at a map of all items, at models and figures. With --write you can also
+		insert, edit, label and delete items, and train. docs/EXPLORE.md describes the page.
 
-		Only this machine is served, and everybody who works on it: whoever reaches the
-		port reads what is in the database.
+		Everybody who works on this machine can do the same through the port. fddhdb serve
+		has the page, too, for other machines, with tokens.
 
-		The page searches for text by the encoders of texts that the collections have, and
-		for a picture that you drop on it by an encoder of files (see encoder).
-
-		Pictures of items are those in payloads and in fields; with --pictures also files
-		below a folder, which a field of an item or its key names, as for the sheets of
-		search.`, `
+		The page makes vectors of words, and of pictures that you drop on it, by the encoders
+		that the collections have (see encoder).`, `
 		fddhdb explore wiki.db --open
-		fddhdb explore wiki.db --address 127.0.0.1:8080
+		fddhdb explore wiki.db --address 127.0.0.1:8080 --write
 		fddhdb explore photos.db --pictures ~/Photos --open`)
 	v.onAnyCollection("begin with the collection `NAME`")
-	var pictures, address string
-	var open bool
-	v.f.StringVar(&pictures, "pictures", "", "show the pictures below the folder `DIR` that items name")
-	v.f.StringVar(&address, "address", "127.0.0.1:0",
+	o := server.Flags{ReadOnly: true}
+	var open, write bool
+	v.f.StringVar(&o.Address, "address", "127.0.0.1:0",
 		"serve on `HOST:PORT` of this machine; port 0 is a free one")
+	o.RegisterPage(v.f)
 	v.f.BoolVar(&open, "open", false, "open the page in the browser")
+	v.f.BoolVar(&write, "write", false, "let the page change the database")
 	return v.does(func() error {
-		if err := explore.CheckAddress(address); err != nil {
-			return exit.Usagef("--address %q: %w", address, err)
+		if !serve.IsLoopback(o.Address) {
+			return exit.Usagef("--address %q: a port of this machine is expected, such as 127.0.0.1:8080; fddhdb serve serves others, with tokens",
+				o.Address)
 		}
-		return v.share(func() error { return v.explore(address, pictures, open) })
+		if o.ReadOnly = !write; o.ReadOnly {
+			return v.share(func() error { return v.explore(&o, open) })
+		}
+		return v.change(func() error { return v.explore(&o, open) })
 	})
 }
 
 // explore serves the page until the context ends.
-func (v *verb) explore(address, folder string, open bool) (err error) {
-	d, err := v.owner("explore")
+func (v *verb) explore(o *server.Flags, open bool) error {
+	files, err := o.Open()
 	if err != nil {
 		return err
 	}
-	pictures, err := picture.OpenFolder(folder, explore.IsPicture)
+	name, err := nameOf(v.dir)
 	if err != nil {
 		return err
 	}
-	defer pictures.Close()
-	encoders, err := v.storedEncoders()
+	pool, err := v.encoders(v.dir, v.d)
 	if err != nil {
 		return err
 	}
-	name := v.dir
-	if abs, err := filepath.Abs(name); err == nil {
-		name = filepath.Base(abs)
-	}
-	s, err := explore.New(d, explore.Options{
-		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders, Pictures: pictures,
-		Report: func(fault string) { v.Warnf("%s", fault) },
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return exit.Failedf("--address %s: %w: give another port, or 0 for a free one", address, err)
-	}
-	page := url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/"}
-	if v.c != nil {
-		page.RawQuery = url.Values{"collection": {v.collection}}.Encode()
-	}
-	err = v.tell(map[string]string{"url": page.String()}, "%s", &page)
-	if err = errors.Join(err, v.Stdout.Flush()); err != nil {
-		return errors.Join(err, l.Close())
-	}
-	v.Notef("Ctrl-C ends it.")
-	if open {
-		if err := openBrowser(page.String()); err != nil {
-			v.Warnf("--open: %v: open %s yourself", err, &page)
-		}
-	}
-	return s.Serve(v.ctx, l)
-}
-
-// storedEncoders returns the encoders that the collections have and the user trusts. It
-// prints a warning for each of the others.
-func (v *verb) storedEncoders() (all []encoder.Stored, err error) {
-	names, err := v.d.Collections(v.ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		c, err := v.d.Collection(v.ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		schema, err := c.Schema(v.ctx)
-		if err != nil {
-			return nil, err
-		}
-		for i := range schema.Encoders {
-			stored := &schema.Encoders[i]
-			p, err := trusted(v.dir, name, stored)
-			if err != nil {
-				v.Warnf("%s", exit.Message(err))
-				continue
+	encoders := server.Encoders{name: pool}
+	defer encoders.Close()
+	return files.Run(v.ctx, server.Config{Databases: map[string]api.Database{name: v.d}, Encoders: encoders,
+		Log: v.Stderr, Ready: func(base string, _ []string) error {
+			page := base + "/"
+			if v.c != nil {
+				page += "?" + url.Values{"collection": {v.collection}}.Encode()
 			}
-			all = append(all, encoder.Stored{Program: p, Collection: name, Input: stored.Input})
-		}
-	}
-	return all, nil
+			err := v.tell(map[string]string{"url": page}, "%s", page)
+			if err = errors.Join(err, v.Stdout.Flush()); err != nil {
+				return err
+			}
+			v.Notef("Ctrl-C ends it.")
+			if open {
+				if err := openBrowser(page); err != nil {
+					v.Warnf("--open: %v: open %s yourself", err, page)
+				}
+			}
+			return nil
+		}})
 }
 
 // openBrowser opens a page in the user's browser.

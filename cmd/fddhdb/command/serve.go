@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/server"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -68,7 +69,7 @@ func (o *serving) run() (err error) {
 	if err != nil {
 		return err
 	}
-	databases, closeAll, err := o.openAll(dirs)
+	databases, encoders, closeAll, err := o.openAll(dirs)
 	defer func() { err = errors.Join(err, closeAll()) }()
 	if err != nil {
 		return err
@@ -82,18 +83,20 @@ func (o *serving) run() (err error) {
 			o.Notef("SIGHUP: the tokens and the certificate are read again")
 		})
 	}
-	return files.Run(o.ctx, databases, o.Stderr, func(url string, names []string) error {
-		err := o.tell(map[string]any{"url": url, "databases": names}, "%s serves %s", url,
-			strings.Join(names, ", "))
-		return errors.Join(err, o.Stdout.Flush())
-	})
+	return files.Run(o.ctx, server.Config{Databases: databases, Encoders: encoders, Log: o.Stderr,
+		Ready: func(url string, names []string) error {
+			err := o.tell(map[string]any{"url": url, "databases": names}, "%s serves %s", url,
+				strings.Join(names, ", "))
+			return errors.Join(err, o.Stdout.Flush())
+		}})
 }
 
-// openAll opens databases, by the names that they get in URLs.
-func (o *serving) openAll(dirs []string) (map[string]api.Database, func() error, error) {
-	all := map[string]api.Database{}
+// openAll opens databases and their encoders, by the names that they get in URLs.
+func (o *serving) openAll(dirs []string) (map[string]api.Database, server.Encoders, func() error, error) {
+	all, encoders := map[string]api.Database{}, server.Encoders{}
 	var places []place
 	closeAll := func() (err error) {
+		encoders.Close()
 		var ends sync.WaitGroup
 		errs := make([]error, len(places))
 		for i, p := range places {
@@ -105,7 +108,7 @@ func (o *serving) openAll(dirs []string) (map[string]api.Database, func() error,
 	for _, dir := range dirs {
 		p, err := o.openPlace(o.ctx, dir, &db.Options{MustExist: true, ReadOnly: o.server.ReadOnly})
 		if err != nil {
-			return nil, closeAll, openError(dir, err)
+			return nil, nil, closeAll, openError(dir, err)
 		}
 		places = append(places, p)
 		o.warnOfLosses(dir, p)
@@ -113,12 +116,16 @@ func (o *serving) openAll(dirs []string) (map[string]api.Database, func() error,
 		if err == nil && all[name] != nil {
 			err = exit.Usagef("two databases have the name %s: serve one of them under another folder", name)
 		}
-		if err != nil {
-			return nil, closeAll, err
+		var pool *encoder.Pool
+		if err == nil {
+			pool, err = o.encoders(dir, p.d)
 		}
-		all[name] = p.d
+		if err != nil {
+			return nil, nil, closeAll, err
+		}
+		all[name], encoders[name] = p.d, pool
 	}
-	return all, closeAll, nil
+	return all, encoders, closeAll, nil
 }
 
 // nameOf returns the name of a database in URLs.

@@ -1,4 +1,5 @@
-// Package server serves databases by HTTP for a command: its flags, tokens and certificate, and its end.
+// Package server serves databases, and the page that shows them, by HTTP for a command: its flags, tokens and
+// certificate, the programs that make vectors, and its end.
 //
 // It reads the files that its flags name, and opens a port. Run ends with its context.
 package server
@@ -19,8 +20,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/serve"
+	"github.com/fddhdb/fddhdb/db/serve/page"
 )
 
 // Grace is the time after a signal in which a server has ended.
@@ -36,6 +39,7 @@ type Flags struct {
 	rate              float64
 	timeout           time.Duration
 	origins           []string
+	pictures          string
 }
 
 // Register adds the flags.
@@ -44,6 +48,7 @@ func (o *Flags) Register(f *pflag.FlagSet) {
 	f.StringVar(&o.tokens, "tokens", "", "ask for the tokens of `FILE`, see fddhdb token")
 	f.StringVar(&o.cert, "cert", "", "the certificate of the server, a `FILE`.pem")
 	f.StringVar(&o.key, "cert-key", "", "the key of the certificate, a `FILE`.pem")
+	o.RegisterPage(f)
 	f.BoolVar(&o.plain, "plain", false, "serve another address without TLS: a proxy in front has it")
 	f.UintVar(&o.maxK, "max-k", 10_000, "the largest number `N` of hits of an answer")
 	f.UintVar(&o.bodyMiB, "max-body", 64, "the largest body of a request, in `MIB`; imports are not bounded")
@@ -52,6 +57,12 @@ func (o *Flags) Register(f *pflag.FlagSet) {
 	f.Float64Var(&o.rate, "rate", 0, "the most requests a second of each token, `N` (default: no bound)")
 	f.DurationVar(&o.timeout, "timeout", time.Minute,
 		"the longest `TIME` of a request that is no import, export or job")
+}
+
+// RegisterPage adds the flags of what the page shows.
+func (o *Flags) RegisterPage(f *pflag.FlagSet) {
+	f.StringVar(&o.pictures, "pictures", "",
+		"show the pictures below the folder `DIR` that items name in a field or by their key")
 }
 
 // Check checks that flags go together.
@@ -109,18 +120,35 @@ func (o *Flags) Open() (*Files, error) {
 	return f, f.Load()
 }
 
-// Run serves databases until the context ends. It calls ready with the URL when it answers, and writes its
-// log to log.
-func (f *Files) Run(ctx context.Context, databases map[string]api.Database, log io.Writer,
-	ready func(url string, names []string) error) error {
+// A Config is what a server serves.
+type Config struct {
+	Databases map[string]api.Database // by their names in URLs
+	Encoders  Encoders                // nil: nobody makes vectors of texts and files
+	Log       io.Writer
+
+	// Ready is called with the URL of the server when it answers.
+	Ready func(url string, names []string) error
+}
+
+// Run serves databases, and the page that shows them, until the context ends.
+func (f *Files) Run(ctx context.Context, config Config) error {
 	o := f.flags
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		version = info.Main.Version
 	}
 	opt := serve.Options{MaxK: int(min(o.maxK, 1<<30)), MaxBody: int64(o.bodyMiB) << 20, Rate: o.rate,
-		Timeout: o.timeout, Origins: o.origins, Version: version, Logger: slog.New(slog.NewTextHandler(log,
-			nil))}
+		Timeout: o.timeout, Origins: o.origins, Version: version, Encoder: config.Encoders,
+		Logger: slog.New(slog.NewTextHandler(config.Log, nil))}
+	pictures, err := picture.OpenFolder(o.pictures,
+		func(head []byte) bool { return serve.PictureType(head) != "" })
+	if err != nil {
+		return err
+	}
+	if pictures != nil {
+		defer pictures.Close()
+		opt.Pictures = pictures
+	}
 	if o.tokens != "" {
 		opt.Access = f.tokens.Access
 	}
@@ -138,24 +166,24 @@ func (f *Files) Run(ctx context.Context, databases map[string]api.Database, log 
 			return a, nil
 		}
 	}
-	s, err := serve.New(databases, opt)
+	s, err := serve.New(config.Databases, opt)
 	if err != nil {
 		return err
 	}
-	var h http.Handler = s
+	h := page.Handler(s)
 	if o.tokens == "" {
-		h = serve.Local(s)
+		h = serve.Local(h)
 	}
 	l, err := net.Listen("tcp", o.Address)
 	if err != nil {
 		return exit.Failedf("--address %s: %w: give another port, or 0 for a free one", o.Address, err)
 	}
-	scheme, config := "http", (*tls.Config)(nil)
+	scheme, secure := "http", (*tls.Config)(nil)
 	if o.cert != "" {
-		scheme, config = "https", f.certificate.Config()
+		scheme, secure = "https", f.certificate.Config()
 	}
-	if err := ready(scheme+"://"+l.Addr().String(), s.Names()); err != nil {
+	if err := config.Ready(scheme+"://"+l.Addr().String(), s.Names()); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	return serve.Serve(ctx, s, h, l, config)
+	return serve.Serve(ctx, s, h, l, secure)
 }

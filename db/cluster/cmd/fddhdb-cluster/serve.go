@@ -86,13 +86,14 @@ func (e *env) serve(ctx context.Context, o *server.Flags) (err error) {
 		}
 	}()
 	all := map[string]api.Database{e.link.cluster: c.Database(cluster.DatabaseOptions{})}
-	return files.Run(ctx, all, e.Stderr, func(url string, names []string) error {
-		url += "/" + e.link.cluster
-		if e.json {
-			err = e.PrintJSON(map[string]string{"url": url})
-		} else {
-			e.Printf("%s\n", url)
-		}
-		return errors.Join(err, e.Stdout.Flush())
-	})
+	return files.Run(ctx, server.Config{Databases: all, Log: e.Stderr,
+		Ready: func(url string, names []string) (err error) {
+			url += "/" + e.link.cluster
+			if e.json {
+				err = e.PrintJSON(map[string]string{"url": url})
+			} else {
+				e.Printf("%s\n", url)
+			}
+			return errors.Join(err, e.Stdout.Flush())
+		}})
 }

@@ -1,7 +1,7 @@
 // Facets: how many items have which label or value. A click adds it to the filter, another click takes it
 // away.
 
-import { get, latest } from "./api.js";
+import { at, latest, post } from "./api.js";
 import { $, count, h } from "./dom.js";
 import { parse } from "./state.js";
 
@@ -24,20 +24,24 @@ export function chosen(state, ask) {
   return list;
 }
 
-// facets counts what a state shows by labels and by indexed fields, and shows it above the items. query
-// has the parameters of the search, or of the filter alone; items are those that are shown; ask is
+// facets counts what a state shows by labels and by indexed fields, and shows it above the items. query is that
+// of the search, null for the filter alone; items are those that are shown; ask is
 // called with the filter. Fields are left out whose counts would take long and tell little: floats and
 // times, of which few come twice; fields without an index, for which every item would have to be read;
 // and of many items those fields that differ in all items that are shown.
 export async function facets(collection, state, query, items, ask) {
   const fields = collection.fields.filter((f) => f.indexed && !["float", "time"].includes(f.type) && (collection.items < many || repeats(f.name, items)));
   const by = ["label", ...fields.map((f) => (f.name === "label" ? '"label"' : f.name))];
-  const { result, error } = await newest((signal) => get("facets", { ...query, by: by.join(","), limit: shown }, signal));
+  const { result, error } = await newest(async (signal) => {
+    if (!query) return Promise.all(by.map((b) => post(at(state, ":facets"), { by: b, where: state.where, limit: shown }, signal)));
+    const verb = query.radius === undefined ? ":search" : ":radius";
+    return (await post(at(state, verb), { ...query, facets: by, facet_limit: shown }, signal)).facets;
+  });
   if (!result && !error) return; // a later one has taken over
   const list = $("content").querySelector(".facets");
   if (!list) return;
   const all = conditions(state.where);
-  const rows = (result?.facets ?? []).filter((f) => f.distinct > 1 && f.distinct < f.items).map((f) => {
+  const rows = (result ?? []).filter((f) => f.distinct > 1 && f.distinct < f.items).map((f) => {
     const counts = [...f.counts, ...(f.missing ? [{ value: null, items: f.missing }] : [])]
       .map((n) => ({ ...n, test: condition(f.by, n.value) })).filter((n) => !all.includes(n.test));
     return counts.length > 0 && row(f.by.replaceAll('"', ""), [

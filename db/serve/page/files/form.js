@@ -1,16 +1,12 @@
 // The form at the side: it shows a state, and tells of what is changed in it.
 
-import { get, send } from "./api.js";
+import { at, get } from "./api.js";
+import { collectionOf, spaceOf } from "./database.js";
 import { $, h } from "./dom.js";
+import { file, openPicture, openVectors } from "./files.js";
 import { asked, similar } from "./state.js";
 
 const wait = 200; // ms after the last letter before words are searched for
-
-// collectionOf returns the collection that a state is about, and spaceOf its space.
-export const collectionOf = (database, state) => database.collections.find((c) => c.name === state.collection);
-
-export const spaceOf = (collection, state) =>
-  collection?.spaces.find((s) => String(s.space) === state.space) ?? collection?.spaces.find((s) => s.space === collection.space);
 
 // orders say what comes first. Codes are compared in all but those that name something else.
 const orders = {
@@ -28,7 +24,7 @@ export function complete(database, state) {
   state.trained = collection.trained;
   if (!collection.spaces.some((s) => String(s.space) === state.space)) state.space = "";
   const names = collection.modalities.map((m) => m.name);
-  const { encoders, picture_encoders: pictures } = collection;
+  const { encoders, pictures } = collection;
   state.by ||= encoders.length ? "text" : "key";
   if (!names.includes(state.from)) state.from = state.directed || !names.length ? "" : encoders[0] ?? names[0];
   if (!names.includes(state.to)) state.to = state.directed || !names.length ? "" : names.find((n) => n !== state.from) ?? names[0];
@@ -48,6 +44,7 @@ export function connect(change, database, current) {
   for (const id of ["from", "to", "rerank", "code", "key", "where"]) $(id).addEventListener("change", () => value(id));
   $("collection").addEventListener("change", () =>
     change({ collection: $("collection").value, space: "", from: "", to: "", key: "", code: "", where: "", directed: false }, "go"));
+  $("databases").addEventListener("change", () => (location.href = `/?${new URLSearchParams({ database: $("databases").value })}`));
   $("space").addEventListener("change", () => value("space"));
   $("text").addEventListener("input", () => {
     clearTimeout(typing);
@@ -72,13 +69,13 @@ export function connect(change, database, current) {
     if ($(by)?.type === "search") submit(by);
     submit("where");
   });
-  let chosen = null; // the file, until its member is named
-  const take = (file, by) => {
-    if (!file) return;
-    chosen = file;
-    if (current().view !== "search") change({ view: "search" }, "go");
+  const take = async (chosen, by) => {
+    if (!chosen) return;
+    if (current().view !== "search") await change({ view: "search" }, "go");
     mode(by);
-    if (by === "row" || collectionOf(database, current())?.picture_encoders.length) upload(change, file, "", by);
+    const { pictures } = collectionOf(database, current()) ?? { pictures: [] };
+    const from = pictures.includes(current().from) ? current().from : pictures[0];
+    if (by === "row" || from) read(change, chosen, by, current(), from);
   };
   for (const [id, by] of [["file", "row"], ["picture", "picture"]]) {
     $(id).addEventListener("change", () => {
@@ -91,13 +88,9 @@ export function connect(change, database, current) {
   document.addEventListener("drop", (event) => {
     if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
-    const file = event.dataTransfer.files[0];
-    take(file, vectors.test(file?.name) ? "row" : "picture");
-  });
-  $("member").addEventListener("change", () => {
-    const member = $("member").value.trim();
-    if (chosen) upload(change, chosen, member, "row");
-    else change({ member, row: 0 }, "go");
+    if (document.querySelector("dialog[open]")) return;
+    const dropped = event.dataTransfer.files[0];
+    take(dropped, /\.(npy|csv)$/i.test(dropped?.name) ? "row" : "picture");
   });
   $("where").addEventListener("focus", () => offerLabels(current()));
   document.addEventListener("keydown", (event) => {
@@ -113,24 +106,23 @@ export function connect(change, database, current) {
   fold();
 }
 
-const vectors = /\.(npy|npz|csv|jsonl|parquet|mat)$/i; // names of files of vectors
-const several = /\.(npz|mat|jsonl|parquet)$/i; // of those that may hold several matrices
-const largest = { row: 64, picture: 32 }; // MiB: more the server does not read, but breaks off
+const largest = 32; // MiB of a picture
 
-// upload sends a file of vectors, or a picture, and searches by it. Of a file that holds several
-// matrices it asks for the member.
-async function upload(change, file, member, by) {
-  tell(by, `Sending ${file.name} …`);
+// read takes in a file, and searches by it.
+async function read(change, chosen, by, state, from) {
+  tell(by, `Reading ${chosen.name} …`);
   try {
-    if (file.size > largest[by] * 2 ** 20) throw new Error(`at most ${largest[by]} MiB can be sent`);
-    const sent = await send(file, member);
-    $("row").max = sent.rows - 1;
-    $("memberPair").hidden = !member;
-    change({ view: "search", by, picture: sent.picture ?? "", upload: sent.upload ?? "", member, file: file.name, row: 0 }, "go");
+    if (by === "row") {
+      const upload = await openVectors(chosen);
+      $("row").max = file(upload).rows - 1;
+      await change({ view: "search", by, upload, row: 0 }, "go");
+      return;
+    }
+    if (chosen.size > largest * 2 ** 20) throw new Error(`at most ${largest} MiB can be sent`);
+    await change({ view: "search", by, picture: await openPicture(chosen, state, from) }, "go");
   } catch (error) {
-    tell(by, error.message.includes(file.name) ? error.message : `${file.name}: ${error.message}`, true);
+    tell(by, error.message.includes(chosen.name) ? error.message : `${chosen.name}: ${error.message}`, true);
     $("status").textContent = error.message;
-    $("memberPair").hidden = !several.test(file.name);
   }
 }
 
@@ -154,8 +146,8 @@ async function offerLabels(state) {
   if (labelsOf === state.collection) return;
   labelsOf = state.collection;
   try {
-    const { labels } = await get("labels", { collection: state.collection, limit: 200 });
-    $("labels").replaceChildren(...labels.map((l) => h("option", { value: `label = '${l.replaceAll("'", "''")}'` })));
+    const { labels } = await get(at(state, "/labels"));
+    $("labels").replaceChildren(...labels.slice(0, 200).map((l) => h("option", { value: `label = '${l.replaceAll("'", "''")}'` })));
   } catch {
     labelsOf = ""; // it is an offer
   }
@@ -181,10 +173,12 @@ function slide(id, value, most) {
 export function show(database, state, anew) {
   const collection = collectionOf(database, state);
   $("layout").classList.toggle("wide", state.view !== "search");
+  options("databases", database.names.map((n) => [n, n]), database.name);
+  $("databasePair").hidden = database.names.length < 2;
   if (!collection) return;
   const space = spaceOf(collection, state);
   const names = collection.modalities.map((m) => m.name);
-  const { encoders, picture_encoders: pictures } = collection;
+  const { encoders, pictures } = collection;
   options("collection", database.collections.map((c) => [c.name, c.name]), state.collection);
   $("collectionPair").hidden = database.collections.length < 2;
   const usable = collection.spaces.filter((s) => s.state !== "building");
@@ -203,11 +197,9 @@ export function show(database, state, anew) {
   $("swap").disabled = state.by === "code";
   options("to", [...names.map((n) => [n, n]), ["", "anything"]], state.to);
   $("rowPair").hidden = !state.upload;
-  if (state.member) $("memberPair").hidden = false;
   if (document.activeElement !== $("row")) $("row").value = state.row;
-  if (document.activeElement !== $("member")) $("member").value = state.member;
-  tell("row", state.upload ? state.file : "Choose a file of vectors, or drop one here");
-  tell("picture", state.picture ? state.file : "Choose a picture, or drop one here");
+  tell("row", file(state.upload)?.name ?? "Choose a .npy or .csv of vectors, or drop one here");
+  tell("picture", file(state.picture)?.name ?? "Choose a picture, or drop one here");
   slide("k", state.k, Math.max(100, state.k));
   $("kValue").textContent = state.k;
   const bits = space?.bits ?? 64;

@@ -1,6 +1,7 @@
 // Hits as cards. A card that stays in the answer stays on the page: its picture is not
 // loaded again, nor the focus lost.
 
+import { picture } from "./api.js";
 import { bits } from "./chart.js";
 import { bytes, h, plural } from "./dom.js";
 
@@ -23,11 +24,11 @@ export function prose(item) {
 }
 
 // cards shows items in an element. Entries are {key, item, distance, score, similarity}; code is that of
-// the query, href and onask are of a search from an item.
-export function cards(parent, entries, { code, to, href, onask }) {
+// the query, state that of the page, href and onask are of a search from an item.
+export function cards(parent, entries, { code, state, href, onask }) {
   const old = new Map([...parent.children].map((li) => [li.dataset.key, li]));
   const now = entries.map((e) => {
-    const li = old.get(e.key) ?? make(e);
+    const li = old.get(e.key) ?? make(e, state);
     const link = li.querySelector("a");
     link.href = href(e);
     link.onclick = (event) => {
@@ -35,7 +36,7 @@ export function cards(parent, entries, { code, to, href, onask }) {
       event.preventDefault();
       onask(e);
     };
-    li.querySelector(".compared").replaceChildren(...compared(e, code, to));
+    li.querySelector(".compared").replaceChildren(...compared(e, code));
     return li;
   });
   place(parent, now);
@@ -52,12 +53,12 @@ function place(parent, now) {
   }
 }
 
-function make(e) {
+function make(e, state) {
   const { item } = e;
   const name = title(item, e.key);
   const text = prose(item);
   return h("li", { class: "card", "data-key": e.key },
-    item?.picture && h("div", { class: "picture" }, h("img", { src: item.picture, alt: "", loading: "lazy", decoding: "async" }), h("span", { class: "like", "aria-hidden": true }, "more like this")),
+    item?.picture && h("div", { class: "picture" }, picture(state, e.key, item.picture, { loading: "lazy" }), h("span", { class: "like", "aria-hidden": true }, "more like this")),
     text && text !== name && h("p", { class: "text" }, text),
     h("div", { class: "body" },
       h("h2", {}, h("a", { href: "#" }, name, name !== e.key && h("span", { class: "unseen" }, `, ${e.key}`))),
@@ -86,10 +87,10 @@ function fields({ item, key }, shown) {
 // as great as only inner products are.
 const similarity = (x) => (x !== 0 && Math.abs(x) < 0.1 ? String(Number(x.toPrecision(2))) : Math.abs(x) >= 1e6 ? x.toPrecision(6) : x.toFixed(2));
 
-function compared(e, code, to) {
+function compared(e, code) {
   if (e.distance === undefined) return []; // of no search
   if (e.distance === null) code = ""; // no codes were compared
-  const theirs = e.item?.codes?.[to]?.code ?? e.item?.code;
+  const theirs = e.item?.code;
   return [
     code && h("p", { class: "far" }, h("b", {}, plural(e.distance, "bit", "bits")),
       e.score !== null && h("span", { title: "how well the projection of the query agrees with the code" }, `score ${e.score.toFixed(1)}`)),

@@ -1,7 +1,8 @@
-// Spaces of codes, their trainings, and how revisions drift.
+// Spaces of codes, their trainings, how revisions drift, and jobs.
 
-import { get, latest } from "./api.js";
+import { at, base, get, latest, post, send } from "./api.js";
 import { lines } from "./chart.js";
+import { mayWrite } from "./database.js";
 import { $, bytes, count, failed, h, list, notice, number, plural, table, when } from "./dom.js";
 
 const newest = latest();
@@ -14,14 +15,69 @@ export function picker(state, database, change) {
       database.collections.map((c) => h("option", { value: c.name, selected: c.name === state.collection }, c.name))));
 }
 
-export async function models(state, database, change) {
-  const { result, error } = await newest((signal) => get("models", { collection: state.collection }, signal));
+export async function models(state, database, change, written) {
+  const { result, error } = await newest((signal) => get(at({ ...state, space: "" }, "/spaces"), signal));
   if (!result && !error) return;
+  const panel = jobs(state, database, written);
   const title = h("div", { class: "title" }, h("h1", {}, "Models"), picker(state, database, change));
   if (error) $("content").replaceChildren(title, failed(error));
-  else if (!result.spaces.length) $("content").replaceChildren(title, notice("There is no model yet: run fddhdb train."));
-  else $("content").replaceChildren(title, ...[...result.spaces].reverse().map(space));
+  else if (!result.spaces.length) $("content").replaceChildren(title, panel, notice("There is no model yet: a training makes one, of items with labels."));
+  else $("content").replaceChildren(title, panel, ...[...result.spaces].reverse().map(space));
   $("status").textContent = error ? error.message : plural(result.spaces.length, "space", "spaces");
+}
+
+// jobs shows what runs on the collection, and begins trainings.
+function jobs(state, database, written) {
+  const running = h("div", { class: "stack", "aria-live": "polite" });
+  const wrong = h("div", {});
+  const bits = h("select", { id: "bits" }, [16, 32, 64, 128, 256].map((n) => h("option", { value: n, selected: n === 64 }, String(n))));
+  const begin = async (verb, body) => {
+    try {
+      await post(at({ ...state, space: "" }, verb), body);
+      wrong.replaceChildren();
+    } catch (error) {
+      wrong.replaceChildren(failed(error));
+    }
+    follow(state, running, written);
+  };
+  follow(state, running, written);
+  return h("section", { class: "panel", "aria-label": "Jobs" }, h("h2", {}, "Jobs"),
+    mayWrite(database) && h("div", { class: "tools" },
+      h("label", { for: "bits" }, "Bits"), bits,
+      h("button", { type: "button", class: "button", onclick: () => begin(":train", { bits: Number(bits.value), activate: true }) }, "Train"),
+      h("button", { type: "button", class: "button", onclick: () => begin(":update", {}) }, "Learn from new items")),
+    wrong, running);
+}
+
+const recent = 5; // jobs that are shown
+let following = 0;
+
+// follow shows the last jobs, again and again while one of them runs.
+async function follow(state, list, written) {
+  const mine = ++following;
+  let before = null;
+  for (;;) {
+    const all = await get(`${base(state)}/jobs`).then((r) => r.jobs.filter((j) => j.collection === state.collection), () => []);
+    if (mine !== following || (before !== null && !list.isConnected)) return;
+    list.replaceChildren(...all.slice(-recent).reverse().map((j) => job(state, j)));
+    if (!all.length) list.replaceChildren(h("p", { class: "hint" }, "No job has run since the server began."));
+    const active = all.filter((j) => j.state === "running").length;
+    if (before > 0 && active < before) {
+      written();
+      return;
+    }
+    before = active;
+    if (!active) return;
+    await new Promise((wake) => setTimeout(wake, 500));
+  }
+}
+
+function job(state, j) {
+  const cancel = () => send("DELETE", `${base(state)}/jobs/${j.id}`).catch(() => {});
+  const bar = j.state === "running" && h("progress", { max: j.total || null, value: j.total ? j.done : null, "aria-label": `Progress of ${j.kind}` });
+  const text = j.state === "running" ? `${j.stage ?? "begins"}${j.total ? `, ${count(j.done ?? 0)} of ${count(j.total)}` : ""}` : j.error?.detail ?? j.state;
+  return h("div", { class: "job" }, h("b", {}, j.kind), bar, h("span", { class: j.error && j.state === "failed" && "wrong" }, text), h("span", { class: "hint" }, when(j.began)),
+    bar && h("button", { type: "button", class: "button", onclick: cancel }, "Cancel"));
 }
 
 function space(s) {

@@ -1,10 +1,13 @@
-// The search: one request for the hits, and behind it one for the histogram.
+// The search: one request for the hits, one for what the page shows of them, and behind these the histogram.
 
-import { get, latest } from "./api.js";
+import { at, latest, picture, post } from "./api.js";
 import { distances, histogram, shade } from "./chart.js";
+import { collectionOf, mayWrite } from "./database.js";
 import { chosen, facets } from "./facets.js";
+import { file } from "./files.js";
 import { $, count, failed, h, list, plural, svg, time } from "./dom.js";
 import { cards, prose, tags, title } from "./hits.js";
+import { about, create, downloads } from "./item.js";
 import { address, asked, similar } from "./state.js";
 
 const newest = latest();
@@ -12,45 +15,83 @@ const newestHistogram = latest();
 let drawn = ""; // what the histogram is of
 let distribution = null; // that it shows
 
-function parameters(state) {
+// ofState returns the query of a state, as the server reads it.
+async function ofState(state) {
   const least = similar(state);
-  return {
-    // What is counted at each distance depends on the order only with a least similarity.
-    ...(least !== "" && { "min-similarity": least, rerank: state.rerank }),
-    collection: state.collection, space: state.space, ...asked(state),
-    from: state.by === "code" ? "" : state.from, to: state.to, where: state.where,
+  const query = {
+    from: state.by === "code" ? undefined : state.from || undefined, to: state.to || undefined, where: state.where || undefined,
+    ...(least !== "" && { min_similarity: Number(least) || -1e-45, rerank: state.rerank }), // 0 is none: the number next to it
   };
+  switch (state.by) {
+    case "picture": {
+      const chosen = file(state.picture);
+      if (!chosen) throw new Error("The picture is not here any more: choose it again.");
+      return { ...query, vector: chosen.vector };
+    }
+    case "row": {
+      const chosen = file(state.upload);
+      if (!chosen) throw new Error("The file is not here any more: choose it again.");
+      return { ...query, ...(await chosen.row(state.row, !state.from)) };
+    }
+  }
+  return { ...query, ...asked(state) };
+}
+
+// find answers a query: {hits, next, total, ..., entries, code, bits, took_us}. Entries are the hits with their
+// items.
+async function find(state, query, signal, after) {
+  const asks = { ...query, k: state.k, rerank: state.rerank, radius: state.within ? state.radius : undefined, after };
+  const verb = state.explain && !after ? ":explain" : state.within ? ":radius" : ":search";
+  const began = performance.now();
+  const answer = await post(at(state, verb), asks, signal);
+  const took = 1000 * (performance.now() - began);
+  const result = answer.result ? { ...answer.result, explain: answer.explain } : answer;
+  const keys = result.hits.map((hit) => hit.key);
+  const coded = result.space && !after;
+  const [shown, encoded] = await Promise.all([
+    keys.length ? post(at(state, ":cards"), { keys }, signal) : { cards: [] },
+    coded ? post(at(state, ":encode"), { from: query.from, text: query.text, key: query.key, vector: query.vector, code: query.code }, signal) : {},
+  ]);
+  const items = new Map(shown.cards.map((card) => [card.key, card]));
+  const entries = result.hits.map((hit) => ({ ...hit, item: items.get(hit.key) }));
+  return { ...result, entries, code: encoded.code ?? "", bits: encoded.bits ?? 0, took_us: took };
 }
 
 // show answers what the state asks for, or shows some items where it asks for nothing.
-// ask is called with the changes of a search from a hit.
-export async function show(state, collection, ask) {
-  const query = parameters(state);
+// ask is called with the changes of a search from a hit, written after a change of the database.
+export async function show(state, database, ask, written) {
+  const page = { state, database, ask, written, collection: collectionOf(database, state) };
   const searching = Object.keys(asked(state)).length > 0;
   $("content").classList.add("busy");
   const waiting = searching && setTimeout(() => tellWaiting(state.by), 1000);
-  const { result, error } = await newest((signal) => searching
-    ? get("search", { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank, explain: state.explain, items: true }, signal)
-    : get("items", { collection: state.collection, space: state.space, where: state.where, limit: 36, sample: state.sample }, signal));
+  let query = null;
+  const { result, error } = await newest(async (signal) => {
+    if (!searching) return post(at(state, ":cards"), { where: state.where, limit: 36, seed: state.sample }, signal);
+    query = await ofState(state);
+    return find(state, query, signal);
+  });
   clearTimeout(waiting);
   $("content").querySelector(".waiting")?.remove();
   if (!result && !error) return; // a later one has taken over
   $("content").classList.remove("busy");
   showError(error);
-  if (error) return;
-  if (!searching) {
-    first(state, result, ask);
-    forget();
-    facets(collection, state, { collection: state.collection, where: state.where }, result.items, ask);
+  if (error) {
+    // An item that cannot be searched from is shown all the same.
+    if (state.by === "key" && !error.column) $("content").replaceChildren(head(page, null, [], ""), failed(error));
     return;
   }
-  const entries = result.hits.map((hit, i) => ({ ...hit, item: result.items?.[i] }));
-  answer(state, query, result, entries, ask);
+  if (!searching) {
+    first(page, result);
+    forget();
+    facets(page.collection, state, null, result.cards, ask);
+    return;
+  }
+  answer(page, query, result);
   if (result.bits) {
-    mark(state, entries);
-    draw(query, state, entries);
+    mark(state, result.entries);
+    draw(state, query, result.entries);
   } else forget(); // codes have found nothing
-  facets(collection, state, { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank }, result.items ?? [], ask);
+  facets(page.collection, state, { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank }, result.entries.map((e) => e.item), ask);
 }
 
 // extremes returns the least and the most distance of entries, which some orders do not sort by it.
@@ -95,23 +136,28 @@ function forget() {
   $("numbers").hidden = true;
 }
 
+const longest = 4096; // bits of a code
+
 // draw fetches the histogram where it is another one than the one that is shown. More entries
 // may have been appended when it arrives.
-async function draw(query, state, entries) {
-  const of = JSON.stringify(query);
+async function draw(state, query, entries) {
+  const of = JSON.stringify([state.collection, state.space, query]);
   if (of === drawn) {
     tellNearest();
     return;
   }
   drawn = of;
   distribution = null;
-  const { result, error } = await newestHistogram((signal) => get("histogram", query, signal));
+  // What is counted at each distance depends on the order only with a least similarity.
+  const all = { rerank: "none", ...query, radius: longest, k: 1, include: ["distances"] };
+  const { result, error } = await newestHistogram((signal) => post(at(state, ":radius"), all, signal));
   if (error) forget();
   if (!result) return;
-  distribution = result.distances;
+  distribution = result.distances ?? [];
   tellNearest();
-  histogram($("histogram"), result);
-  $("distances").replaceChildren(distances(result));
+  const form = { items: result.total ?? 0, bits: distribution.length - 1, distances: distribution };
+  histogram($("histogram"), form);
+  $("distances").replaceChildren(distances(form));
   $("numbers").hidden = false;
   mark(state, entries);
 }
@@ -133,25 +179,25 @@ async function tellWhy(state) {
     [state.where && has ? `(${state.where}) AND ${has}` : has, `No item${state.where ? " that matches the filter" : ""} has a vector of ${state.to}.`],
   ];
   for (const [where, reason] of reasons.filter(([where]) => where)) {
-    const { total } = await get("items", { collection: state.collection, space: state.space, where, limit: 1 }).catch(() => ({}));
-    if (total === 0) {
+    const { count: items } = await post(at(state, ":count"), { where }).catch(() => ({}));
+    if (items === 0) {
       nothing.textContent = reason;
       return;
     }
-    if (total === undefined) return;
+    if (items === undefined) return;
   }
   if (similar(state) !== "") nothing.textContent ||= `None has a similarity of ${similar(state)}.`;
   else if (!state.within && state.to) nothing.textContent ||= "No item has a code here: a training gives them one.";
 }
 
-const from = (state, key) => ({ by: "key", key, from: state.to || state.from, view: "search" });
+export const from = (state, key) => ({ by: "key", key, from: state.to || state.from, view: "search" });
 
-function grid(state, entries, code, ask) {
+export function grid(state, entries, code, ask) {
   let ul = $("content").querySelector(".cards");
   // Another collection may have other items under the same keys.
   if (ul?.dataset.of !== state.collection) ul = h("ul", { class: "cards", "aria-label": "Items", "data-of": state.collection });
   cards(ul, entries, {
-    code, to: state.to,
+    code, state,
     href: (e) => address({ ...state, ...from(state, e.key) }),
     onask: (e) => ask(from(state, e.key)),
   });
@@ -159,25 +205,37 @@ function grid(state, entries, code, ask) {
 }
 
 // first shows items by which to ask: some at random where there are many.
-function first(state, result, ask) {
-  const entries = result.items.map((item) => ({ key: item.key, item }));
+function first(page, result) {
+  const { state, ask } = page;
+  const entries = result.cards.map((item) => ({ key: item.key, item }));
   const all = state.where ? `${plural(result.total, "item matches", "items match")} the filter` : plural(result.total, "item", "items");
   const some = entries.length < result.total;
   const text = !result.total ? (state.where ? "Take something away from it." : "The collection is empty: fddhdb import brings items in.")
     : `${some ? `${count(entries.length)} of them, at random. ` : ""}Choose one to see what is like it.`;
-  const others = some && h("button", { type: "button", class: "others", onclick: () => ask({ sample: state.sample + 1 }) }, "Others");
+  const others = some && h("button", { type: "button", class: "button others", onclick: () => ask({ sample: state.sample + 1 }) }, "Others");
   $("status").textContent = `${all}. ${text}`;
-  $("content").replaceChildren(h("div", { class: "headline" }, h("h1", {}, all), h("p", {}, text), others), chosen(state, ask), grid(state, entries, "", ask));
+  $("content").replaceChildren(h("div", { class: "headline" }, h("h1", {}, all), h("p", {}, text), h("div", { class: "tools" }, tools(page, entries), others)),
+    chosen(state, ask), grid(state, entries, "", ask));
 }
 
-function answer(state, query, result, entries, ask) {
-  const ul = grid(state, entries, result.query_code, ask);
+// tools are what can be done beside asking.
+function tools(page, entries) {
+  return [mayWrite(page.database) && !page.collection.index_only && h("button", { type: "button", class: "button", onclick: () => create(page) }, "New item"),
+    entries.length > 0 && downloads(page.state, entries)];
+}
+
+function answer(page, query, result) {
+  const { state, ask } = page;
+  const { entries } = result;
+  const ul = grid(state, entries, result.code, ask);
   const summary = found(state, result, entries);
   $("status").textContent = summary;
-  const more = result.next && h("button", { type: "button", class: "more", onclick: () => append(state, query, result, entries, ask) }, "More");
-  $("content").replaceChildren(...[head(state, result, entries, summary), chosen(state, ask), result.explain && explained(result.explain), entries.length ? ul : h("p", { class: "nothing" }), more].filter(Boolean));
+  const more = result.next && moreButton(page, query, result);
+  $("content").replaceChildren(...[head(page, result, entries, summary), chosen(state, ask), result.explain && explained(result.explain), entries.length ? ul : h("p", { class: "nothing" }), more].filter(Boolean));
   if (!entries.length) tellWhy(state);
 }
+
+const moreButton = (page, query, result) => h("button", { type: "button", class: "more", onclick: () => append(page, query, result) }, "More");
 
 function found(state, result, entries) {
   const n = entries.length;
@@ -197,48 +255,52 @@ const summed = (summary, result) => `${summary} · ${time(result.took_us)}`;
 
 let asker = { of: "", item: null }; // the item that was asked by, the last time
 
-// head names the query: by an item it shows that one.
-function head(state, result, entries, summary) {
-  const names = { text: `“${state.text.trim()}”`, code: "A code", picture: state.file || "A picture", row: `Row ${state.row} of ${state.file || "the file"}` };
+// head names the query: by an item it shows that one, and what can be done with it.
+function head(page, result, entries, summary) {
+  const { state } = page;
+  const named = file(state.by === "picture" ? state.picture : state.upload);
+  const names = { text: `“${state.text.trim()}”`, code: "A code", picture: named?.name ?? "A picture", row: `Row ${state.row} of ${named?.name ?? "the file"}` };
   const box = h("div", { class: "query" }, h("div", { class: "what" },
-    h("h1", {}, names[state.by] ?? `Item ${state.key}`), h("p", {}, summed(summary, result))));
-  if (state.by === "picture") box.prepend(h("img", { src: `/api/media?${new URLSearchParams({ picture: state.picture })}`, alt: "" }));
-  if (state.by === "key") {
-    const own = entries.find((e) => e.key === state.key)?.item;
-    const fill = (item) => {
-      box.querySelector("h1").textContent = title(item, `Item ${state.key}`);
-      const text = prose(item);
-      box.querySelector(".what").append(...[text && h("p", { class: "prose", tabindex: 0 }, text), tags(item, 12)].filter(Boolean));
-      if (item?.picture) box.prepend(h("img", { src: item.picture, alt: "" }));
-    };
-    const place = { collection: state.collection, space: state.space, key: state.key };
-    const of = JSON.stringify(place);
-    if (own) asker = { of, item: own };
-    if (asker.of === of) fill(asker.item);
-    else get("item", place).then((item) => fill((asker = { of, item }).item), () => {}); // what is wrong, the search tells
-  }
+    h("h1", {}, names[state.by] ?? `Item ${state.key}`), h("p", {}, result && summed(summary, result))));
+  if (state.by === "picture" && named) box.prepend(h("img", { src: named.url, alt: "" }));
+  box.append(h("div", { class: "tools" }, tools(page, entries)));
+  if (state.by !== "key") return box;
+  const own = entries.find((e) => e.key === state.key)?.item;
+  const fill = (item) => {
+    if (!item) return;
+    box.querySelector("h1").textContent = title(item, `Item ${state.key}`);
+    const text = prose(item);
+    box.querySelector(".what").append(...[text && h("p", { class: "prose", tabindex: 0 }, text), tags(item, 12)].filter(Boolean));
+    if (item.picture) box.prepend(picture(state, item.key, item.picture));
+    box.append(about(page, item));
+  };
+  const of = JSON.stringify([state.database, state.collection, state.space, state.key]);
+  if (own) asker = { of, item: own };
+  if (asker.of === of) fill(asker.item);
+  else post(at(state, ":cards"), { keys: [state.key] }).then(({ cards: [item] }) => fill((asker = { of, item }).item), () => {}); // what is wrong, the search tells
   return box;
 }
 
-async function append(state, query, result, entries, ask) {
+// forgetItem has the next search ask for the item again, which has changed.
+export const forgetItem = () => (asker = { of: "", item: null });
+
+async function append(page, query, result) {
+  const { state, ask } = page;
   const button = $("content").querySelector(".more");
   button.disabled = true;
-  const { result: next, error } = await newest((signal) => get("search", { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank, items: true, after: result.next }, signal));
+  const { result: next, error } = await newest((signal) => find(state, query, signal, result.next));
   if (error) button.replaceWith(failed(error));
   if (!next) return;
+  const { entries } = result;
   const begin = entries.length;
-  entries.push(...next.hits.map((hit, i) => ({ ...hit, item: next.items?.[i] })));
-  const ul = grid(state, entries, result.query_code, ask);
+  entries.push(...next.entries);
+  const ul = grid(state, entries, result.code, ask);
   $("status").textContent = `${count(entries.length)} items are shown`;
   $("content").querySelector(".query p").textContent = summed(found(state, result, entries), result);
   if (result.bits) mark(state, entries);
   ul.children[begin]?.querySelector("a").focus();
-  if (next.next) {
-    button.disabled = false;
-    button.replaceWith(h("button", { type: "button", class: "more", onclick: () => append(state, query, { ...result, next: next.next }, entries, ask) }, "More"));
-  } else {
-    button.remove();
-  }
+  if (next.next) button.replaceWith(moreButton(page, query, { ...result, next: next.next }));
+  else button.remove();
 }
 
 export function explained(x) {

@@ -1,7 +1,9 @@
 // What the page shows is in its address: back, forward, reload and bookmarks work.
 
-const views = { "/models": "models", "/stats": "stats" };
-const texts = ["collection", "space", "from", "to", "text", "key", "code", "picture", "upload", "member", "file", "rerank", "min-similarity", "where"];
+const views = { "/map": "map", "/models": "models", "/stats": "stats" };
+
+export const paths = { search: "/", map: "/map", models: "/models", stats: "/stats" };
+const texts = ["database", "collection", "space", "from", "to", "text", "key", "code", "rerank", "min-similarity", "where"];
 
 export const defaults = { k: 24, radius: 8, rerank: "auto" };
 
@@ -16,7 +18,8 @@ export function parse(url) {
   state.within = v.has("radius");
   state.row = whole(v.get("row"), 0);
   state.sample = whole(v.get("sample"), 0);
-  state.by = state.text ? "text" : state.code ? "code" : state.picture ? "picture" : state.upload ? "row" : state.key ? "key" : "";
+  state.picture = state.upload = ""; // ids of files, which a page has only as long as it is open
+  state.by = state.text ? "text" : state.code ? "code" : state.key ? "key" : "";
   state.directed = v.has("from") || v.has("to");
   return state;
 }
@@ -30,12 +33,12 @@ function whole(text, byDefault) {
 export function address(state) {
   const v = new URLSearchParams();
   const set = (name, value) => value !== "" && value !== undefined && v.set(name, value);
+  if (!state.alone) set("database", state.database);
   if (state.collection !== "main") set("collection", state.collection);
   set("space", state.space);
   if (state.view === "search") {
     const query = asked(state);
-    Object.entries(query).forEach(([name, value]) => set(name, value));
-    if (query.upload || query.picture) set("file", state.file);
+    for (const name of ["text", "key", "code"]) set(name, query[name]);
     if (Object.keys(query).length) {
       v.set("from", state.from);
       v.set("to", state.to);
@@ -46,9 +49,9 @@ export function address(state) {
       if (state.explain) set("explain", "true");
     }
     else if (state.sample) set("sample", state.sample);
-    set("where", state.where);
   }
-  const path = { models: "/models", stats: "/stats" }[state.view] ?? "/";
+  if (state.view === "search" || state.view === "map") set("where", state.where);
+  const path = paths[state.view];
   const query = v.toString();
   return query ? `${path}?${query}` : path;
 }
@@ -73,7 +76,7 @@ export function asked(state) {
     case "picture":
       return state.picture ? { picture: state.picture } : {};
     case "row":
-      return state.upload ? { upload: state.upload, member: state.member, row: state.row } : {};
+      return state.upload ? { upload: state.upload, row: state.row } : {};
   }
   return {};
 }

@@ -1,0 +1,245 @@
+// One item: what can be done with it, a form that changes it, and hits as files.
+
+import { ApiError, at, base, exactly, get, itemPath, send, signedIn } from "./api.js";
+import { mayWrite } from "./database.js";
+import { $, bytes, failed, h, list } from "./dom.js";
+import { base64 } from "./files.js";
+import { title } from "./hits.js";
+import { forgetItem } from "./search.js";
+
+// about shows all fields of an item, and what can be done with it.
+export function about(page, item) {
+  const { state } = page;
+  const fields = Object.entries(item.fields ?? {}).filter(([, v]) => !String(v).startsWith("data:"));
+  const json = h("pre", { class: "code", tabindex: 0 }, "…");
+  const whole = h("details", { ontoggle: () => whole.open && fill(json, state, item.key) }, h("summary", {}, "JSON"), json);
+  return h("div", { class: "about" },
+    list([["key", item.key], ...fields.map(([k, v]) => [k, String(v)]),
+      ["vectors", (item.modalities ?? []).join(", ")],
+      ["payload", item.payload_bytes ? `${bytes(item.payload_bytes)}, ${item.payload_type}` : ""],
+      ["code", item.code ? h("code", { class: "break" }, item.code) : ""]]),
+    h("div", { class: "tools" }, mayWrite(page.database) && [
+      h("button", { type: "button", class: "button", onclick: () => change(page, item.key) }, "Edit"),
+      h("button", { type: "button", class: "button", onclick: () => remove(page, [item.key], title(item, item.key)) }, "Delete")]),
+    h("details", {}, h("summary", {}, "As a command, with curl, in Python"), commands(state).map(command)),
+    whole);
+}
+
+async function fill(pre, state, key) {
+  try {
+    const item = await get(at(state, itemPath(key)));
+    for (const [name, x] of Object.entries(item.vectors ?? {})) if (x.length > 16) item.vectors[name] = [...x.slice(0, 16), `… ${x.length} numbers`];
+    if (item.payload?.length > 200) item.payload = `${item.payload.slice(0, 200)}… ${item.payload.length} letters of base64`;
+    pre.textContent = JSON.stringify(item, null, 2);
+  } catch (error) {
+    pre.textContent = error.message;
+  }
+}
+
+// commands are the search of a state for other doors.
+function commands(state) {
+  const url = location.origin + base(state);
+  const shell = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
+  const query = Object.fromEntries(Object.entries({ key: state.key, from: state.from, to: state.to, where: state.where, k: state.k }).filter(([, v]) => v !== ""));
+  const main = state.collection === "main";
+  const flags = [["collection", main ? "" : state.collection], ["key", state.key], ["from", state.from], ["to", state.to], ["where", state.where], ["k", state.k]]
+    .filter(([, v]) => v !== "").map(([k, v]) => (k === "k" ? `-k ${v}` : `--${k}=${shell(v)}`));
+  const python = Object.entries(query).map(([k, v]) => `${k === "from" ? "from_" : k}=${JSON.stringify(v)}`);
+  const database = `${location.origin}/${encodeURIComponent(state.database)}`;
+  return [
+    ["Command", `${signedIn() ? "FDDHDB_TOKEN=... " : ""}fddhdb search ${shell(database)} ${flags.join(" ")}`],
+    ["curl", `curl ${signedIn() ? '-H "Authorization: Bearer $FDDHDB_TOKEN" ' : ""}-d ${shell(JSON.stringify(query))} ${shell(`${url}/collections/${encodeURIComponent(state.collection)}:search`)}`],
+    ["Python", `import fddhdb\ndb = fddhdb.connect(${JSON.stringify(database)}${signedIn() ? ", token=..." : ""})\nprint(db.collection(${JSON.stringify(state.collection)}).search(${python.join(", ")}))`],
+  ];
+}
+
+function command([name, text]) {
+  const copy = navigator.clipboard && h("button", { type: "button", class: "button", onclick: async (event) => {
+    await navigator.clipboard.writeText(text);
+    event.target.textContent = "Copied";
+    $("status").textContent = `${name} is copied`;
+  } }, `Copy`);
+  return h("div", { class: "copy" }, h("h3", {}, name, copy), h("pre", { class: "code", tabindex: 0, "aria-label": name }, text));
+}
+
+// downloads are buttons that store hits as files.
+export function downloads(state, entries) {
+  const rows = () => entries.map(({ item, ...hit }) => ({ key: hit.key, distance: hit.distance, similarity: hit.similarity, labels: item?.labels, ...item?.fields }));
+  const save = (kind, text) => {
+    const url = URL.createObjectURL(new Blob([text], { type: kind === "csv" ? "text/csv" : "application/json" }));
+    h("a", { href: url, download: `${state.collection}.${kind}` }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  };
+  return ["csv", "json"].map((kind) => h("button", { type: "button", class: "button", title: `Store what is shown as ${kind.toUpperCase()}`,
+    onclick: () => save(kind, kind === "csv" ? csv(rows()) : JSON.stringify(rows(), null, 2)) }, kind.toUpperCase()));
+}
+
+// csv writes rows for spreadsheets. These run what begins like a formula: a quote before it keeps it text.
+export function csv(rows) {
+  const columns = [...new Set(rows.flatMap(Object.keys))].filter((c) => rows.some((r) => r[c] !== undefined && r[c] !== null));
+  const cell = (v) => {
+    let text = v === undefined || v === null ? "" : Array.isArray(v) ? v.join(";") : String(v);
+    if (typeof v !== "number" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return [columns, ...rows.map((r) => columns.map((c) => r[c]))].map((r) => r.map(cell).join(",")).join("\r\n") + "\r\n";
+}
+
+// dialog shows a form until it is closed. act does what the button says; its error is shown.
+function dialog(heading, verb, act, ...children) {
+  const before = document.activeElement;
+  const wrong = h("div", {});
+  const box = h("dialog", { "aria-label": heading, onclose: () => {
+    box.remove();
+    if (before?.isConnected) before.focus();
+  } });
+  const go = h("button", { class: "button main" }, verb);
+  box.append(h("form", { class: "stack", onsubmit: async (event) => {
+    event.preventDefault();
+    go.disabled = true;
+    try {
+      await act();
+      box.close();
+    } catch (error) {
+      wrong.replaceChildren(failed(error));
+      go.disabled = false;
+    }
+  } }, h("h2", {}, heading), children, wrong,
+  h("div", { class: "tools" }, go, h("button", { type: "button", class: "button", onclick: () => box.close() }, "Cancel"))));
+  document.body.append(box);
+  box.showModal();
+  return box;
+}
+
+// remove deletes items, once somebody has confirmed it.
+export function remove(page, keys, what) {
+  dialog(`Delete ${what}?`, "Delete", async () => {
+    for (let i = 0; i < keys.length; i += 1000) await send("POST", at({ ...page.state, space: "" }, ":delete"), { keys: keys.slice(i, i + 1000) });
+    forgetItem();
+    await page.written(page.state.by === "key" && keys.includes(page.state.key) ? { key: "", by: "" } : {});
+  }, h("p", {}, "It cannot be undone."));
+}
+
+// label adds a label to items, or takes it away.
+export function label(page, keys) {
+  const input = h("input", { type: "search", id: "newLabel", required: true });
+  const away = h("input", { type: "checkbox" });
+  const box = dialog(`Label ${keys.length} items`, "Label", async () => {
+    const of = { ...page.state, space: "" };
+    for (const key of keys) {
+      const response = await send("GET", at(of, itemPath(key)));
+      const item = await response.json();
+      const labels = (item.labels ?? []).filter((l) => l !== input.value);
+      if (!away.checked) labels.push(input.value);
+      await send("PATCH", at(of, itemPath(key)), { labels });
+    }
+    forgetItem();
+    await page.written();
+  }, h("label", { for: "newLabel" }, "Label"), input, h("label", { class: "check" }, away, h("span", {}, "Take it away")));
+  box.querySelector("input").focus();
+}
+
+export const create = (page) => edit(page, null, null);
+
+async function change(page, key) {
+  try {
+    const response = await send("GET", at({ ...page.state, space: "" }, itemPath(key)));
+    edit(page, exactly(await response.text()), response.headers.get("ETag"));
+  } catch (error) {
+    dialog("This item cannot be changed", "Close", async () => {}, failed(error));
+  }
+}
+
+// edit shows the form of an item, or of a new one. etag is that of the item as it was read: if somebody else
+// changes it meanwhile, storing it fails.
+function edit(page, item, etag) {
+  const { collection } = page;
+  const inputs = [];
+  // row adds an input to the form; store puts its value into the item.
+  const row = (name, input, hint, store) => {
+    const id = `edit${inputs.length}`;
+    input.id = id;
+    inputs.push(store);
+    return h("div", { class: "stack" }, h("label", { for: id }, name), input, hint && h("p", { class: "hint" }, hint));
+  };
+  const key = h("input", { type: "search", value: item?.key ?? "", disabled: item !== null, placeholder: "without one it gets a number" });
+  const labels = h("textarea", { rows: 2 });
+  labels.value = (item?.labels ?? []).join("\n");
+  const parts = [
+    row("Key", key, null, (out) => key.value && (out.key = key.value)),
+    row("Labels, one a line", labels, null, (out) => (out.labels = labels.value.split("\n").map((l) => l.trim()).filter(Boolean))),
+    ...collection.fields.map((f) => field(row, f, item?.fields?.[f.name])),
+    ...collection.modalities.map((m) => vector(row, page, m, item?.vectors?.[m.name] !== undefined)),
+    payload(row, item?.payload),
+  ];
+  dialog(item ? `Change item ${item.key}` : "New item", "Store", async () => {
+    const out = { ...item, fields: { ...item?.fields }, vectors: { ...item?.vectors } };
+    delete out.code_from;
+    delete out.modalities;
+    if (item?.code_from && item.code_from !== "given") delete out.code;
+    for (const store of inputs) await store(out);
+    const of = { ...page.state, space: "" };
+    let stored = out.key;
+    if (item) await send("PUT", at(of, itemPath(out.key)), out, { headers: { "If-Match": etag } }).catch(elsewhere);
+    else if (out.key) await send("PUT", at(of, itemPath(out.key)), out, { headers: { "If-None-Match": "*" } }).catch(elsewhere);
+    else stored = (await (await send("POST", at(of, "/items"), out)).json()).keys[0];
+    forgetItem();
+    await page.written({ view: "search", by: "key", key: stored });
+  }, ...parts);
+}
+
+function elsewhere(error) {
+  if (error instanceof ApiError && error.code === "precondition_failed") error.message = "Somebody else has changed this item, or stored one with this key, since you began. Close the form and look at it again.";
+  throw error;
+}
+
+function field(row, f, value) {
+  const text = value === undefined ? "" : String(value.rawJSON ?? value);
+  const input = f.type === "bool" ? h("select", {}, ["", "true", "false"].map((v) => h("option", { value: v, selected: v === text }, v)))
+    : text.length > 80 ? h("textarea", { rows: 4 }) : h("input", { type: "search", inputmode: ["int", "float"].includes(f.type) ? "decimal" : null });
+  if (f.type !== "bool") input.value = text;
+  return row(f.name, input, f.type === "string" ? null : f.type, (out) => {
+    if (input.value === text && value !== undefined) return; // as it was, to the last digit
+    if (input.value === "") {
+      delete out.fields[f.name];
+      return;
+    }
+    if (f.type === "bool") out.fields[f.name] = input.value === "true";
+    else if (f.type === "int" || f.type === "float") {
+      const x = Number(input.value);
+      if (!Number.isFinite(x) || (f.type === "int" && !Number.isSafeInteger(x))) throw new Error(`${f.name}: ${input.value} is not ${f.type === "int" ? "a whole number" : "a number"}.`);
+      out.fields[f.name] = x;
+    } else out.fields[f.name] = input.value;
+  });
+}
+
+// vector is an input for a vector: words or a picture, of which the server makes it, or its numbers.
+function vector(row, page, m, has) {
+  const words = page.collection.encoders.includes(m.name);
+  const pictures = page.collection.pictures.includes(m.name);
+  const input = pictures ? h("input", { type: "file", accept: "image/*" }) : h("input", { type: "search" });
+  const hint = `${has ? "The item has one: leave this empty to keep it. " : ""}${pictures ? "A picture" : words ? "Words" : m.sparse ? 'As JSON, {"i": [...], "v": [...]}' : `${m.dim} numbers, with commas`}.`;
+  return row(`Vector of ${m.name}`, input, hint, async (out) => {
+    const chosen = input.files?.[0];
+    if (chosen) {
+      const file = base64(new Uint8Array(await chosen.arrayBuffer()));
+      out.vectors[m.name] = (await (await send("POST", at(page.state, ":embed"), { from: m.name, file })).json()).vector;
+    } else if (pictures || input.value.trim() === "") return;
+    else if (words) out.vectors[m.name] = (await (await send("POST", at(page.state, ":embed"), { from: m.name, text: input.value })).json()).vector;
+    else if (m.sparse) out.vectors[m.name] = JSON.parse(input.value);
+    else {
+      const x = input.value.replace(/^\s*\[|\]\s*$/g, "").split(",").map(Number);
+      if (x.length !== m.dim || !x.every(Number.isFinite)) throw new Error(`${m.name}: ${m.dim} numbers are expected, with commas between them.`);
+      out.vectors[m.name] = x;
+    }
+  });
+}
+
+function payload(row, has) {
+  const input = h("input", { type: "file" });
+  const none = h("input", { type: "checkbox" });
+  return h("div", { class: "stack" }, row("Payload", input, has ? "The item has one: choose none to keep it." : "A picture or another file that is stored with the item.", async (out) => {
+    if (input.files[0]) out.payload = base64(new Uint8Array(await input.files[0].arrayBuffer()));
+    else if (none.checked) delete out.payload;
+  }), has && h("label", { class: "check" }, none, h("span", {}, "Take the payload away")));
+}
