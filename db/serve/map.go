@@ -161,7 +161,7 @@ const (
 	rounds = 24   // of the power iteration
 )
 
-// project returns the coordinates of rows along their two principal components, from -1 to 1, and the share
+// project returns the coordinates of rows along their two principal components, fitted to -1 to 1, and the share
 // of the variance that these have. The components are those of the first rows, which are a sample.
 func project(rows [][]float32) (x, y []float32, shown float64) {
 	x, y = make([]float32, len(rows)), make([]float32, len(rows))
@@ -193,16 +193,46 @@ func project(rows [][]float32) (x, y []float32, shown float64) {
 		}
 		first = along
 	}
-	most := float32(0)
-	for i := range x {
-		most = max(most, x[i], -x[i], y[i], -y[i])
-	}
-	for i := range x {
-		if most > 0 {
-			x[i], y[i] = x[i]/most, y[i]/most
-		}
-	}
+	fit(x)
+	fit(y)
+	spread(x, y)
 	return x, y, min(shown, 1)
+}
+
+// fit moves and scales coordinates to -1 to 1. The middle 96 % of them take four fifths of that, so that a
+// few far ones do not press the others together.
+func fit(x []float32) {
+	order := slices.Sorted(slices.Values(x))
+	low, middle, high := order[len(order)/50], order[len(order)/2], order[len(order)-1-len(order)/50]
+	far := max(high-middle, middle-low)
+	if far == 0 {
+		far = max(order[len(order)-1]-middle, middle-order[0], 1e-30)
+	}
+	for i, v := range x {
+		v = (v - middle) / far
+		switch {
+		case v > 1:
+			v = 1 + .25*float32(1-math.Exp(float64(1-v)))
+		case v < -1:
+			v = -1 - .25*float32(1-math.Exp(float64(1+v)))
+		}
+		x[i] = .78 * v
+	}
+}
+
+// spread places points that lie on one place, such as those of one code, around it: as the seeds of a
+// sunflower, so that the disc shows how many they are.
+func spread(x, y []float32) {
+	step := min(.01, .4/math.Sqrt(float64(len(x))))
+	seen := map[[2]float32]int{}
+	for i := range x {
+		at := [2]float32{x[i], y[i]}
+		n := float64(seen[at])
+		seen[at]++
+		sin, cos := math.Sincos(n * 2.399963) // the golden angle
+		x[i] = max(-1, min(1, x[i]+float32(step*math.Sqrt(n)*cos)))
+		y[i] = max(-1, min(1, y[i]+float32(step*math.Sqrt(n)*sin)))
+	}
 }
 
 // component returns the direction in which rows vary most, orthogonal to another one if that is not nil, and

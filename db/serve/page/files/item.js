@@ -7,7 +7,13 @@ import { base64 } from "./files.js";
 import { title } from "./hits.js";
 import { forgetItem } from "./search.js";
 
-// about shows all fields of an item, and what can be done with it.
+// actions are buttons that change an item.
+export const actions = (page, item) => mayWrite(page.database) && !page.collection.index_only && [
+  h("button", { type: "button", class: "button", onclick: () => change(page, item.key) }, "Edit"),
+  h("button", { type: "button", class: "button", onclick: () => remove(page, [item.key], title(item, item.key)) }, "Delete"),
+];
+
+// about shows all fields of an item, and how to ask for the same elsewhere.
 export function about(page, item) {
   const { state } = page;
   const fields = Object.entries(item.fields ?? {}).filter(([, v]) => !String(v).startsWith("data:"));
@@ -18,9 +24,6 @@ export function about(page, item) {
       ["vectors", (item.modalities ?? []).join(", ")],
       ["payload", item.payload_bytes ? `${bytes(item.payload_bytes)}, ${item.payload_type}` : ""],
       ["code", item.code ? h("code", { class: "break" }, item.code) : ""]]),
-    h("div", { class: "tools" }, mayWrite(page.database) && [
-      h("button", { type: "button", class: "button", onclick: () => change(page, item.key) }, "Edit"),
-      h("button", { type: "button", class: "button", onclick: () => remove(page, [item.key], title(item, item.key)) }, "Delete")]),
     h("details", {}, h("summary", {}, "As a command, with curl, in Python"), commands(state).map(command)),
     whole);
 }

@@ -7,7 +7,7 @@ import { chosen, facets } from "./facets.js";
 import { file } from "./files.js";
 import { $, count, failed, h, list, plural, svg, time } from "./dom.js";
 import { cards, prose, tags, title } from "./hits.js";
-import { about, create, downloads } from "./item.js";
+import { about, actions, create, downloads } from "./item.js";
 import { address, asked, similar } from "./state.js";
 
 const newest = latest();
@@ -272,6 +272,7 @@ function head(page, result, entries, summary) {
     const text = prose(item);
     box.querySelector(".what").append(...[text && h("p", { class: "prose", tabindex: 0 }, text), tags(item, 12)].filter(Boolean));
     if (item.picture) box.prepend(picture(state, item.key, item.picture));
+    box.querySelector(".tools").prepend(...[actions(page, item)].flat().filter(Boolean));
     box.append(about(page, item));
   };
   const of = JSON.stringify([state.database, state.collection, state.space, state.key]);
