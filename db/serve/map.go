@@ -161,8 +161,8 @@ const (
 	rounds = 24   // of the power iteration
 )
 
-// project returns the coordinates of rows along their two principal components, fitted to -1 to 1, and the share
-// of the variance that these have. The components are those of the first rows, which are a sample.
+// project returns the coordinates of rows along their two principal components, fitted to -1 to 1, and the
+// share of the variance that these have. The components are those of the first rows, which are a sample.
 func project(rows [][]float32) (x, y []float32, shown float64) {
 	x, y = make([]float32, len(rows)), make([]float32, len(rows))
 	if len(rows) == 0 {

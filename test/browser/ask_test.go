@@ -23,7 +23,7 @@ func TestFileCodeAndMore(t *testing.T) {
 		Code    string
 		Vectors map[string][]float32
 	}
-	get(t, page, "/api/item?collection=emoji&vectors=true&key="+url.QueryEscape("🐱"), &item)
+	ask(t, page, "/collections/emoji/items/"+url.PathEscape("🐱"), nil, &item)
 	var row []string
 	for _, x := range item.Vectors["picture"] {
 		row = append(row, strconv.FormatFloat(float64(x), 'g', -1, 32))
@@ -35,8 +35,7 @@ func TestFileCodeAndMore(t *testing.T) {
 	}
 	b.open("/?collection=emoji&key=%F0%9F%90%B1&from=picture&to=words&k=10")
 	b.until(`document.querySelectorAll(".card").length === 10`)
-	want := hits(t, page, url.Values{"collection": {"emoji"}, "key": {"🐱"}, "from": {"picture"},
-		"to": {"words"}, "k": {"30"}})
+	want := hits(t, page, map[string]any{"key": "🐱", "from": "picture", "to": "words", "k": 30})
 
 	b.do(chromedp.Click(chromedp.CSS(`input[value=row]`)))
 	b.until(`document.getElementById("ask").dataset.mode === "row"`)
@@ -59,8 +58,7 @@ func TestFileCodeAndMore(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`input[value=code]`)))
 	b.do(chromedp.SendKeys(chromedp.CSS("#code"), item.Code+"\r"))
 	b.until(`document.querySelector(".query h1")?.textContent === "A code"`)
-	want = hits(t, page, url.Values{"collection": {"emoji"}, "code": {item.Code}, "to": {"words"},
-		"k": {"10"}})
+	want = hits(t, page, map[string]any{"code": item.Code, "to": "words", "k": 10})
 	if got := b.keys(); !slices.Equal(got, want) {
 		t.Errorf("by its code: %q, want %q", got, want)
 	}

@@ -138,7 +138,7 @@ type tab struct {
 
 	mu       sync.Mutex
 	asked    []string // addresses that it has asked for
-	bytes    float64  // bytes received, without those of addresses under /api
+	bytes    float64  // bytes received, without those of addresses under /v1
 	problems []string // what the browser has written to its console
 	paths    map[network.RequestID]string
 }
@@ -188,7 +188,7 @@ func (b *tab) hear(event any) {
 		b.asked = append(b.asked, e.Request.URL)
 		b.paths[e.RequestID] = strings.TrimPrefix(e.Request.URL, b.page.Scheme+"://"+b.page.Host)
 	case *network.EventLoadingFinished:
-		if !strings.HasPrefix(b.paths[e.RequestID], "/api/") {
+		if !strings.HasPrefix(b.paths[e.RequestID], "/v1") {
 			b.bytes += float64(e.EncodedDataLength)
 		}
 	case *runtime.EventExceptionThrown:
@@ -283,16 +283,34 @@ func (b *tab) quiet() {
 	}
 }
 
-// get asks the API and decodes the answer into out.
-func get(t *testing.T, page *url.URL, path string, out any) {
+// ask asks the API about the only database of a server, and decodes the answer into out.
+func ask(t *testing.T, page *url.URL, path string, body map[string]any, out any) {
 	t.Helper()
-	resp, err := http.Get(page.Scheme + "://" + page.Host + path)
+	address := page.Scheme + "://" + page.Host + "/v1"
+	var all struct{ Databases []string }
+	fetch(t, address, nil, &all)
+	fetch(t, address+"/"+all.Databases[0]+path, body, out)
+}
+
+// fetch sends a body as JSON, or gets what is at an address.
+func fetch(t *testing.T, address string, body map[string]any, out any) {
+	t.Helper()
+	var resp *http.Response
+	var err error
+	if body == nil {
+		resp, err = http.Get(address)
+	} else {
+		var b []byte
+		if b, err = json.Marshal(body); err == nil {
+			resp, err = http.Post(address, "application/json", bytes.NewReader(b))
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s", path, resp.Status)
+		t.Fatalf("%s: %s", address, resp.Status)
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
 		t.Fatal(err)

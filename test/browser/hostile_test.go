@@ -56,7 +56,7 @@ func TestHostileItems(t *testing.T) {
 		}
 	}
 	b.accessible("hostile items")
-	b.open("/api/media?" + url.Values{"key": {"html"}}.Encode()) // also by itself
+	b.open("/v1/hostile/collections/main/items/html/media") // also by itself
 	if kind := eval[string](b, `document.contentType`); kind != "text/plain" {
 		t.Errorf("the payload is %s", kind)
 	}

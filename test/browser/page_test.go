@@ -1,9 +1,7 @@
 package browser
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -21,11 +19,15 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// hits returns the keys of an answer of the API.
-func hits(t *testing.T, page *url.URL, query url.Values) []string {
+// hits returns the keys of a search among emoji.
+func hits(t *testing.T, page *url.URL, query map[string]any) []string {
 	t.Helper()
 	var answer struct{ Hits []struct{ Key string } }
-	get(t, page, "/api/search?"+query.Encode(), &answer)
+	verb := ":search"
+	if query["radius"] != nil {
+		verb = ":radius"
+	}
+	ask(t, page, "/collections/emoji"+verb, query, &answer)
 	var keys []string
 	for _, h := range answer.Hits {
 		keys = append(keys, h.Key)
@@ -42,9 +44,7 @@ func TestWordsAndNeighbours(t *testing.T) {
 	b.shot("first")
 	b.do(chromedp.SendKeys(chromedp.CSS("#text"), "red heart"))
 	b.until(`document.querySelector(".query h1")?.textContent.includes("red heart")`)
-	words := url.Values{"collection": {"emoji"}, "text": {"red heart"}, "from": {"words"}, "to": {"picture"},
-		"k": {"24"}}
-	want := hits(t, page, words)
+	want := hits(t, page, map[string]any{"text": "red heart", "from": "words", "to": "picture", "k": 24})
 	if got := b.keys(); !slices.Equal(got, want) {
 		t.Errorf("cards %q, want %q", got, want)
 	}
@@ -57,8 +57,7 @@ func TestWordsAndNeighbours(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`.card:nth-child(2) a`)))
 	b.until(`new URL(location).searchParams.get("key") === ` + quoted(second) +
 		` && document.querySelector(".query img")`)
-	neighbours := hits(t, page, url.Values{"collection": {"emoji"}, "key": {second}, "from": {"picture"},
-		"to": {"picture"}, "k": {"24"}})
+	neighbours := hits(t, page, map[string]any{"key": second, "from": "picture", "to": "picture", "k": 24})
 	b.until(`document.querySelector(".card").dataset.key === ` + quoted(neighbours[0]))
 	if got := b.keys(); !slices.Equal(got, neighbours) {
 		t.Errorf("neighbours %q, want %q", got, neighbours)
@@ -107,7 +106,8 @@ func TestMistakes(t *testing.T) {
 	b.until(`document.querySelector(".notice.bad")?.textContent.includes("not found")`)
 	b.open("/?collection=emoji&key=%F0%9F%90%B1&from=picture&to=picture&radius=0")
 	var distances struct{ Distances []int }
-	get(t, b.page, "/api/histogram?collection=emoji&key=%F0%9F%90%B1&from=picture&to=picture", &distances)
+	ask(t, b.page, "/collections/emoji:radius", map[string]any{"key": "🐱", "from": "picture", "to": "picture",
+		"radius": 128, "include": []string{"distances"}}, &distances)
 	nearest := slices.IndexFunc(distances.Distances, func(n int) bool { return n > 0 })
 	b.until(fmt.Sprintf(`document.querySelector(".nothing")?.textContent === "The nearest item is %d bits away."`, nearest))
 	b.open("/?collection=emoji&text=cat&from=words&to=picture&where=year+%3C")
@@ -163,7 +163,7 @@ func TestFootprint(t *testing.T) {
 		shown = append(shown, eval[float64](b, `performance.now()`))
 		paints = append(paints, b.firstPaint())
 	}
-	t.Logf("%.0f bytes without what /api answers; first paint after %.0f ms, all there after %.0f ms, in the median of %d; first paint of a page of one line after %.0f ms",
+	t.Logf("%.0f bytes without what /v1 answers; first paint after %.0f ms, all there after %.0f ms, in the median of %d; first paint of a page of one line after %.0f ms",
 		b.bytes, median(paints), median(shown), len(paints), median(least))
 	if b.bytes > 200_000 || b.bytes < 10_000 {
 		t.Errorf("%.0f bytes: 200 KB at most", b.bytes)
@@ -205,17 +205,17 @@ var views = []view{
 		`document.querySelector("#whereError").checkVisibility() && document.querySelector("h1")`},
 	{"wrong", "/?collection=emoji&key=nobody&from=picture&to=picture",
 		`document.querySelector(".notice.bad")`},
+	{"map", "/map?collection=emoji", `document.querySelectorAll(".legend li").length > 8`},
 	{"models", "/models?collection=emoji", `document.querySelector(".panel table")`},
-	{"figures", "/stats?collection=emoji", `document.querySelectorAll(".panel table").length > 2`},
+	{"figures", "/stats?collection=emoji", `document.querySelectorAll(".panel table").length === 2`},
 }
 
 // TestViews checks every view, light and dark, wide and narrow: axe finds nothing that
 // would keep a person from using it. With -shots it writes pictures of them, to be
 // looked at.
 func TestViews(t *testing.T) {
-	page, picture := explorePictures(t)
+	page, _ := explorePictures(t, "--write")
 	b := browse(t, page)
-	views := append(views, b.viewsOfFiles(picture)...)
 	for _, look := range []struct {
 		scheme        string
 		width, height int64
@@ -239,33 +239,6 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// viewsOfFiles are views of a picture and of a row that have been sent.
-func (b *tab) viewsOfFiles(picture []byte) []view {
-	b.Helper()
-	send := func(name string, body []byte) (sent struct{ Picture, Upload string }) {
-		resp, err := http.Post(b.page.Scheme+"://"+b.page.Host+"/api/uploads?name="+name, "",
-			bytes.NewReader(body))
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if err := json.NewDecoder(resp.Body).Decode(&sent); err != nil {
-			b.Fatal(err)
-		}
-		return sent
-	}
-	row := strings.Repeat("0.1,", 2047) + "1\n"
-	return []view{
-		{"picture", "/?collection=emoji&picture=" + send("cat.png", picture).Picture +
-			"&file=cat.png&from=picture&to=words",
-			`document.querySelectorAll(".card").length > 0 && document.querySelector(".query img")`},
-		{"row", "/?collection=emoji&upload=" + send("rows.csv", []byte(row)).Upload +
-			"&file=rows.csv&from=words&to=picture", `document.querySelectorAll(".card").length > 0`},
-		{"gone", "/?collection=emoji&picture=gone&file=cat.png&from=picture&to=words",
-			`document.querySelector(".notice.bad")`},
-	}
-}
-
 // accessible fails the test if axe finds anything.
 func (b *tab) accessible(name string) {
 	b.Helper()
@@ -278,28 +251,6 @@ func (b *tab) accessible(name string) {
 		`axe.run().then((r) => r.violations.map((v) => v.impact + ": " + v.id + ": " + v.help + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).slice(0, 3).join("; ")))`) {
 		b.Errorf("%s: %s", name, found)
 	}
-}
-
-// The page asks for the name of a matrix, if a file has several.
-func TestMember(t *testing.T) {
-	b := browse(t, exploreEmoji(t))
-	b.open("/?collection=emoji")
-	b.until(`document.querySelectorAll(".card").length === 36`)
-	b.do(chromedp.Click(chromedp.CSS(`.segments label:nth-child(4)`)))
-	eval[bool](b, `((input) => {
-  const given = new DataTransfer();
-  given.items.add(new File([JSON.stringify({ a: [1, 2], b: Array(2048).fill(0.02) }) + "\n"], "two.jsonl"));
-  input.files = given.files;
-  return input.dispatchEvent(new Event("change"));
-})(document.querySelector("#file"))`)
-	b.until(`document.querySelector("#fileName").textContent.includes("member=NAME") && !document.querySelector("#memberPair").hidden`)
-	b.do(chromedp.SendKeys(chromedp.CSS("#member"), "b\r"))
-	b.until(`document.querySelector(".query h1")?.textContent === "Row 0 of two.jsonl" && location.search.includes("member=b")`)
-	b.do(chromedp.Reload())
-	b.until(`document.querySelectorAll(".card").length === 24 && document.querySelector("#member").value === "b"`)
-	b.accessible("member")
-	b.shot("member")
-	b.quiet()
 }
 
 // Items of two collections with the same keys are not taken for each other.

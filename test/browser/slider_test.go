@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"math/rand/v2"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -49,9 +48,8 @@ func TestSliderOverEmoji(t *testing.T) {
 	b.until(`document.querySelectorAll(".card").length > 0`)
 	b.slide("radius", `[0, 20, 40, 60, 35, 10, 50, 25]`, 50)
 	b.slide("k", `[5, 60, 20, 40, 10, 30]`, 50)
-	words := url.Values{"collection": {"emoji"}, "text": {"cat face"}, "from": {"words"}, "to": {"picture"},
-		"k": {"30"}, "radius": {"25"}}
-	want := hits(t, page, words)
+	want := hits(t, page, map[string]any{"text": "cat face", "from": "words", "to": "picture", "k": 30,
+		"radius": 25})
 	if got := b.keys(); !slices.Equal(got, want) {
 		t.Errorf("in the end there are the cards %q, want %q", got, want)
 	}

@@ -89,7 +89,7 @@ func TestPlaceOfAnotherProcess(t *testing.T) {
 	defer e.closeSession()
 	e.session.place.own = nil
 	s := shell.New(e, e.Printer, e.stdin, nil, nil, term.ModeTable)
-	for _, line := range []string{"explore", "verify --acknowledge", "repair"} {
+	for _, line := range []string{"verify --acknowledge", "repair"} {
 		err := s.Run(t.Context(), line)
 		if exit.Code(err) != exit.Failed || !strings.Contains(exit.Message(err),
 			line+" needs the folder for itself: run it where the folder is, when no other process has that open") {

@@ -46,23 +46,39 @@ func startExplore(t *testing.T, args ...string) (page string, stop func() (int, 
 	}
 }
 
-// The page is served until an interrupt, which is no failure. Its answers equal those
-// of search --json.
+// The page and the API behind it are served until an interrupt, which is no failure. Without --write nothing
+// is changed.
 func TestExplore(t *testing.T) {
 	f := newFixture(t, 80, true)
-	page, stop := startExplore(t, "explore", f.db)
-	resp := clitest.Must(http.Get(page + "api/search?key=7&from=image&to=text&k=3&radius=9&explain=false"))(t)
-	var got, want forms.Search
-	clitest.Check(t, json.NewDecoder(resp.Body).Decode(&got))
-	_ = resp.Body.Close()
-	mustJSON(t, &want, "search", f.db, "--key", "7", "--from", "image", "--to", "text", "-k", "3", "--radius",
-		"9")
-	if diff := cmp.Diff(want, got); diff != "" || len(want.Hits) == 0 {
-		t.Error(diff)
-	}
-	http.DefaultClient.CloseIdleConnections()
-	if code, errs := stop(); code != exit.Done || errs != "Ctrl-C ends it.\n" {
-		t.Errorf("exit code %d, %q", code, errs)
+	name := strings.TrimSuffix(filepath.Base(f.db), ".db")
+	for _, flags := range [][]string{nil, {"--write"}} {
+		page, stop := startExplore(t, append([]string{"explore", f.db}, flags...)...)
+		collection := page + "v1/" + name + "/collections/main"
+		post := func(at, body string) (int, []byte) {
+			resp := clitest.Must(http.Post(at, "application/json", strings.NewReader(body)))(t)
+			defer resp.Body.Close()
+			return resp.StatusCode, clitest.Must(io.ReadAll(resp.Body))(t)
+		}
+		_, body := post(collection+":radius", `{"key": "7", "from": "image", "to": "text", "k": 3, "radius": 9}`)
+		var got, want forms.Search
+		clitest.Check(t, json.Unmarshal(body, &got))
+		got.Query = "7"
+		mustJSON(t, &want, "search", f.db, "--key", "7", "--from", "image", "--to", "text", "-k", "3",
+			"--radius", "9") // through explore, which owns the folder
+		if diff := cmp.Diff(want, got); diff != "" || len(want.Hits) == 0 {
+			t.Error(diff)
+		}
+		wanted := http.StatusForbidden
+		if flags != nil {
+			wanted = http.StatusOK
+		}
+		if code, body := post(collection+"/items", `{"labels": ["cat"]}`); code != wanted {
+			t.Errorf("%q: a put is answered with %d %s, want %d", flags, code, body, wanted)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		if code, errs := stop(); code != exit.Done || errs != "Ctrl-C ends it.\n" {
+			t.Errorf("exit code %d, %q", code, errs)
+		}
 	}
 
 	for _, args := range [][]string{
@@ -93,13 +109,13 @@ func TestExploreTrusts(t *testing.T) {
 	}
 	copied := filepath.Join(t.TempDir(), "copied.db")
 	clitest.Check(t, os.CopyFS(copied, os.DirFS(f.db)))
-	for dir, want := range map[string]string{f.db: `"encoders":[],"picture_encoders":["image"]`,
-		copied: `"encoders":[],"picture_encoders":[]`} {
+	for _, dir := range []string{f.db, copied} {
 		page, stop := startExplore(t, "explore", dir)
-		resp := clitest.Must(http.Get(page + "api/database"))(t)
+		name := strings.TrimSuffix(filepath.Base(dir), ".db")
+		resp := clitest.Must(http.Get(page + "v1/" + name + "/collections/main"))(t)
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if err != nil || !strings.Contains(string(body), want) {
+		if err != nil || strings.Contains(string(body), `"files":["image"]`) != (dir == f.db) {
 			t.Errorf("%s: %s, %v", dir, body, err)
 		}
 		http.DefaultClient.CloseIdleConnections()

@@ -156,7 +156,6 @@ func TestVerbsThatOwn(t *testing.T) {
 	f := newFixture(t, 20, false)
 	url, stop := startServe(t, f.db)
 	says(t, exit.Failed, "database is in use", "repair", f.db)
-	says(t, exit.Failed, "needs the folder for itself", "explore", f.db)
 	says(t, exit.Failed, "needs the folder for itself", "verify", f.db, "--acknowledge")
 	says(t, exit.Failed, "database is in use", "count", f.db, "--no-attach")
 	says(t, exit.Usage, "is served already", "serve", url+"/a")

@@ -2,7 +2,7 @@
 
 export class ApiError extends Error {
   constructor(problem, status) {
-    super((problem.column ? `column ${problem.column}: ${problem.reason}` : problem.detail ?? `the server answers with ${status}`).replace(/^fddhdb: /, ""));
+    super((problem.column ? `column ${problem.column}: ${problem.reason}` : problem.detail ?? `the server answers with ${status}`).replace(/^fddhdb: (invalid argument: )?/, ""));
     this.status = status;
     this.code = problem.code;
     this.column = problem.column;
@@ -100,3 +100,6 @@ export function latest() {
     }
   };
 }
+
+// view is the latest of what the middle of the page shows: one view drops what another has asked for.
+export const view = latest();

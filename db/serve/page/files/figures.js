@@ -1,13 +1,11 @@
 // Figures of the database and of a collection.
 
-import { base, get, latest } from "./api.js";
+import { base, get, view } from "./api.js";
 import { $, bytes, count, failed, h, list, plural, table } from "./dom.js";
 import { picker } from "./models.js";
 
-const newest = latest();
-
 export async function figures(state, database, change) {
-  const { result: s, error } = await newest((signal) => get(base(state), signal));
+  const { result: s, error } = await view((signal) => get(base(state), signal));
   if (!s && !error) return;
   const title = h("div", { class: "title" }, h("h1", {}, "Figures"), picker(state, database, change));
   if (error) {

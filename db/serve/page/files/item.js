@@ -4,7 +4,7 @@ import { ApiError, at, base, exactly, get, itemPath, send, signedIn } from "./ap
 import { mayWrite } from "./database.js";
 import { $, bytes, failed, h, list } from "./dom.js";
 import { base64 } from "./files.js";
-import { title } from "./hits.js";
+import { prose, title } from "./hits.js";
 import { forgetItem } from "./search.js";
 
 // actions are buttons that change an item.
@@ -16,7 +16,7 @@ export const actions = (page, item) => mayWrite(page.database) && !page.collecti
 // about shows all fields of an item, and how to ask for the same elsewhere.
 export function about(page, item) {
   const { state } = page;
-  const fields = Object.entries(item.fields ?? {}).filter(([, v]) => !String(v).startsWith("data:"));
+  const fields = Object.entries(item.fields ?? {}).filter(([, v]) => !String(v).startsWith("data:") && v !== prose(item));
   const json = h("pre", { class: "code", tabindex: 0 }, "…");
   const whole = h("details", { ontoggle: () => whole.open && fill(json, state, item.key) }, h("summary", {}, "JSON"), json);
   return h("div", { class: "about" },

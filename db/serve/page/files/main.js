@@ -5,7 +5,7 @@ import { collectionOf, load, open, refresh } from "./database.js";
 import { $, failed, h, notice, plural } from "./dom.js";
 import { figures } from "./figures.js";
 import * as form from "./form.js";
-import { map } from "./map.js";
+import { map, redraw } from "./map.js";
 import { models } from "./models.js";
 import * as search from "./search.js";
 import { address, parse } from "./state.js";
@@ -45,6 +45,7 @@ function known(then) {
 
 // written shows a state again after a change of the database.
 async function written(changes = {}) {
+  redraw();
   await refresh(database).catch(tell);
   await change(changes, "go");
 }

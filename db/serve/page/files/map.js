@@ -1,6 +1,6 @@
 // A map of the space: items in a plane, by what they are like, with their labels as colours.
 
-import { at, latest, post } from "./api.js";
+import { at, latest, post, view } from "./api.js";
 import { collectionOf, mayWrite } from "./database.js";
 import { $, count, failed, h, notice, plural } from "./dom.js";
 import { title } from "./hits.js";
@@ -8,17 +8,20 @@ import { downloads, label, remove } from "./item.js";
 import { picker } from "./models.js";
 import { from, grid } from "./search.js";
 
-const newest = latest();
 const coloured = 8; // labels that have a colour of their own
 const shown = 60; // cards of chosen items
 
 let drawn = null; // the map that is shown: {of, map, chosen, hidden}
 
+// redraw has the next view of the map draw it anew, as items have changed.
+export const redraw = () => (drawn = null);
+
 export async function map(state, database, change, written) {
   const of = JSON.stringify([state.database, state.collection, state.space, state.where, collectionOf(database, state).items]);
+  // A map that is there already is only drawn; what another view has asked for is dropped all the same.
+  const { result, error } = await view(async (signal) => (drawn?.of === of ? drawn.map : post(at(state, ":map"), { where: state.where }, signal)));
+  if (!result && !error) return;
   if (drawn?.of !== of) {
-    const { result, error } = await newest((signal) => post(at(state, ":map"), { where: state.where }, signal));
-    if (!result && !error) return;
     if (error) {
       $("content").replaceChildren(heading(state, database, change), failed(error));
       return;

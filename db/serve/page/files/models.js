@@ -1,11 +1,9 @@
 // Spaces of codes, their trainings, how revisions drift, and jobs.
 
-import { at, base, get, latest, post, send } from "./api.js";
+import { at, base, get, post, send, view } from "./api.js";
 import { lines } from "./chart.js";
 import { mayWrite } from "./database.js";
 import { $, bytes, count, failed, h, list, notice, number, plural, table, when } from "./dom.js";
-
-const newest = latest();
 
 // picker is a choice of the collection, where there are several.
 export function picker(state, database, change) {
@@ -16,7 +14,7 @@ export function picker(state, database, change) {
 }
 
 export async function models(state, database, change, written) {
-  const { result, error } = await newest((signal) => get(at({ ...state, space: "" }, "/spaces"), signal));
+  const { result, error } = await view((signal) => get(at({ ...state, space: "" }, "/spaces"), signal));
   if (!result && !error) return;
   const panel = jobs(state, database, written);
   const title = h("div", { class: "title" }, h("h1", {}, "Models"), picker(state, database, change));

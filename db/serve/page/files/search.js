@@ -1,6 +1,6 @@
 // The search: one request for the hits, one for what the page shows of them, and behind these the histogram.
 
-import { at, latest, picture, post } from "./api.js";
+import { at, latest, picture, post, view } from "./api.js";
 import { distances, histogram, shade } from "./chart.js";
 import { collectionOf, mayWrite } from "./database.js";
 import { chosen, facets } from "./facets.js";
@@ -10,7 +10,6 @@ import { cards, prose, tags, title } from "./hits.js";
 import { about, actions, create, downloads } from "./item.js";
 import { address, asked, similar } from "./state.js";
 
-const newest = latest();
 const newestHistogram = latest();
 let drawn = ""; // what the histogram is of
 let distribution = null; // that it shows
@@ -65,7 +64,7 @@ export async function show(state, database, ask, written) {
   $("content").classList.add("busy");
   const waiting = searching && setTimeout(() => tellWaiting(state.by), 1000);
   let query = null;
-  const { result, error } = await newest(async (signal) => {
+  const { result, error } = await view(async (signal) => {
     if (!searching) return post(at(state, ":cards"), { where: state.where, limit: 36, seed: state.sample }, signal);
     query = await ofState(state);
     return find(state, query, signal);
@@ -193,7 +192,7 @@ async function tellWhy(state) {
 export const from = (state, key) => ({ by: "key", key, from: state.to || state.from, view: "search" });
 
 export function grid(state, entries, code, ask) {
-  let ul = $("content").querySelector(".cards");
+  let ul = $("content").querySelector(":scope > .cards");
   // Another collection may have other items under the same keys.
   if (ul?.dataset.of !== state.collection) ul = h("ul", { class: "cards", "aria-label": "Items", "data-of": state.collection });
   cards(ul, entries, {
@@ -289,7 +288,7 @@ async function append(page, query, result) {
   const { state, ask } = page;
   const button = $("content").querySelector(".more");
   button.disabled = true;
-  const { result: next, error } = await newest((signal) => find(state, query, signal, result.next));
+  const { result: next, error } = await view((signal) => find(state, query, signal, result.next));
   if (error) button.replaceWith(failed(error));
   if (!next) return;
   const { entries } = result;
