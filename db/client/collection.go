@@ -285,6 +285,17 @@ func (c *Collection) EncodeQuery(ctx context.Context, q db.Query) ([]byte, error
 		Vector: rest.Vector{Dense: q.Vector, Sparse: q.Sparse}})
 }
 
+// Embed returns the vector that the server makes of a text, by the encoder that a collection has for a
+// modality.
+func (d *Database) Embed(ctx context.Context, collection, from, text string) ([]float32, *db.Sparse, error) {
+	out, err := ask[rest.Embedded](ctx, d, "/collections/"+escape(collection)+":embed",
+		rest.Embedding{From: from, Text: text})
+	if err != nil {
+		return nil, nil, err
+	}
+	return out.Vector.Dense, out.Vector.Sparse, nil
+}
+
 func (c *Collection) encode(ctx context.Context, in rest.Encoding) ([]byte, error) {
 	out, err := ask[rest.Code](ctx, c.d, c.path+":encode"+c.view, in)
 	if err != nil {

@@ -113,6 +113,14 @@ func TestScopes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for name, want := range map[string]string{"read": "read", "write": "write", "admin": "admin",
+		"only": "write"} {
+		var own rest.Databases
+		w := ask(s, "GET", "/v1", texts[name], "")
+		if err := json.Unmarshal(w.Body.Bytes(), &own); err != nil || own.Scope != want {
+			t.Errorf("%s has the scope %q, %v: %s", name, own.Scope, err, w.Body)
+		}
+	}
 	refused := 0
 	for _, o := range s.routes.routes {
 		if o.scope == 0 {

@@ -25,6 +25,9 @@ const (
 	pflag  = "github.com/spf13/pflag"
 	liner  = "github.com/peterh/liner"
 	pretty = "github.com/jedib0t/go-pretty/v6"
+
+	mcpsdk     = "github.com/modelcontextprotocol/go-sdk"
+	jsonschema = "github.com/google/jsonschema-go"
 )
 
 // ground is what all rooms of the database may import, and state what those above it may.
@@ -52,7 +55,7 @@ var house = plan{
 		{"cmd/fddhdb": nil},
 		{"cmd/fddhdb/command": {cobra, pflag}},
 		{"cmd/fddhdb/shell": {cobra, pflag, liner}},
-		{"cmd/fddhdb/server": {pflag}},
+		{"cmd/fddhdb/mcp": {mcpsdk, jsonschema}, "cmd/fddhdb/server": {pflag}},
 		{"cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/picture": nil, "cmd/fddhdb/source": nil},
 		{"cmd/fddhdb/forms": nil, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/usage": {cobra, pflag}},
 		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
@@ -167,6 +170,9 @@ var house = plan{
 		{of: names{"..."}, but: names{"files", "files/parquet", "cmd/fddhdb",
 			"cmd/fddhdb/command", "cmd/fddhdb/source", "internal/manpage"},
 			never: names{parquet}, why: "a program that reads no files does not link their libraries"},
+		{of: names{"..."}, but: names{"cmd/fddhdb", "cmd/fddhdb/command", "cmd/fddhdb/mcp",
+			"internal/manpage"},
+			never: names{mcpsdk}, why: "a program without assistants does not link their protocol"},
 		{of: names{"..."}, but: names{"db/s3", "cmd/fddhdb", "cmd/fddhdb/command", "internal/manpage",
 			"internal/versity", "examples/backup"},
 			never: names{minio}, why: "a program without buckets does not link their library"},

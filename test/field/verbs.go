@@ -50,6 +50,14 @@ const (
 	tagged  = quickly + " --map tags=linear --features tags=raw --gamma tags=.01"
 )
 
+// assistant returns what an assistant writes that calls a tool.
+func assistant(tool, arguments string) string {
+	return `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"field","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}
+`
+}
+
 // verbs hold all that a user types, at least once each, in every form that stores,
 // reads or prints something different. Every verb of fddhdb help has to be among them.
 var verbs = []verb{
@@ -151,11 +159,16 @@ var verbs = []verb{
 	{args: "verify repo", repo: true, prints: true},
 	{args: "backups repo", repo: true, prints: true},
 	{args: "explore x.db", opens: true, serves: true},
+	{args: "serve x.db --address 127.0.0.1:0 --mcp", opens: true, serves: true},
+	{args: "mcp x.db", stdin: assistant("count_items", `{}`), opens: true, prints: true},
+	{args: "mcp x.db --write", stdin: assistant("put_items", `{"items":[{"key":"k3","text":"x"}]}`),
+		writes: true, prints: true},
 	{args: "x.db -c count -c collections", writes: true, prints: true},
 	{args: "x.db", stdin: "encoder --set image=cat\nsearch --text 1,0,0,1,0,1,0,0 -k 2\n", writes: true,
 		prints: true, parts: true},
 	{args: "x.db", stdin: "put k1 --labels 2\nput k2 --labels 3\ndelete 4\ncount\n", writes: true,
 		prints: true, parts: true},
+	{args: "token tokens --name shop --scope write", prints: true},
 	{args: "completion bash", prints: true},
 	{args: "help", prints: true},
 	{args: "version", prints: true},

@@ -109,6 +109,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	help.ValidArgsFunction = completeVerb
 	root.AddGroup(dataGroups...)
 	root.AddGroup(
+		&cobra.Group{ID: groupServe, Title: "Let others use a database:"},
 		&cobra.Group{ID: groupBackup, Title: "Backups:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
@@ -120,7 +121,8 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e),
 		benchCommand(e), compactCommand(e),
-		verifyCommand(e), repairCommand(e), exploreCommand(e), serveCommand(e), tokenCommand(e),
+		verifyCommand(e), repairCommand(e), exploreCommand(e), serveCommand(e), mcpCommand(e),
+		tokenCommand(e),
 		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
 		versionCommand(e),
 	)
@@ -202,6 +204,7 @@ const (
 	groupLearn  = "learn"
 	groupSpaces = "spaces"
 	groupLook   = "look"
+	groupServe  = "serve"
 	groupBackup = "backup"
 	groupOther  = "other"
 )

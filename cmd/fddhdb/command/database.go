@@ -78,19 +78,27 @@ func isURL(place string) bool {
 
 // openServer returns the database of a server, with the token of --token-file or FDDHDB_TOKEN.
 func (e *env) openServer(url string) (place, error) {
-	token := os.Getenv("FDDHDB_TOKEN")
-	if e.tokenFile != "" {
-		b, err := os.ReadFile(e.tokenFile)
-		if err != nil {
-			return place{}, exit.Usagef("--token-file: %w", err)
-		}
-		token = strings.TrimSpace(string(b))
+	token, err := e.token()
+	if err != nil {
+		return place{}, err
 	}
 	d, err := client.Open(url, client.Options{Token: token, Patience: 2 * time.Second})
 	if err != nil {
 		return place{}, exit.Usagef("%s", exit.Reason(err.Error()))
 	}
 	return place{d, nil, d.Close}, nil
+}
+
+// token returns the token for servers.
+func (e *env) token() (string, error) {
+	if e.tokenFile == "" {
+		return os.Getenv("FDDHDB_TOKEN"), nil
+	}
+	b, err := os.ReadFile(e.tokenFile)
+	if err != nil {
+		return "", exit.Usagef("--token-file: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
 }
 
 // owner returns the database for what only the process that owns it can do. If another process owns it, the

@@ -15,7 +15,7 @@ import (
 )
 
 func exploreCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "explore DIR", "Look at a database in the browser", `
+	v := e.verb(groupServe, "explore DIR", "Look at a database in the browser", `
 		Explore serves a page on this machine, prints its address, and goes on until
 		Ctrl-C: search by words, by item, by picture, by a row of a file or by code; look
 		at hits, at a map of all items, at models and figures. With --write you can also

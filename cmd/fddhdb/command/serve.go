@@ -3,8 +3,11 @@ package command
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/mcp"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/server"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -23,11 +27,12 @@ import (
 // A serving is a run of serve.
 type serving struct {
 	*verb
-	server server.Flags
+	server     server.Flags
+	assistants bool
 }
 
 func serveCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "serve DIR...", "Serve databases by HTTP", `
+	v := e.verb(groupServe, "serve DIR...", "Serve databases by HTTP", `
 		Serve opens databases and serves them by HTTP, until Ctrl-C or SIGTERM. DIR is a
 		database, or a folder of databases. The name of a database in URLs is that of its
 		folder, without .db: photos.db is /v1/photos.
@@ -42,6 +47,9 @@ func serveCommand(e *env) *cobra.Command {
 		certificate, or --plain if a proxy in front of it has one. SIGHUP reads tokens and
 		certificate again.
 
+		With --mcp assistants find tools at /mcp/photos, by the Model Context Protocol (see
+		fddhdb help mcp). They may do what their token may.
+
 		SIGTERM ends it: no new requests, and those under way have five seconds. What was
 		acknowledged stays.`, `
 		fddhdb serve photos.db
@@ -51,6 +59,7 @@ func serveCommand(e *env) *cobra.Command {
 	o.server.Register(v.f)
 	v.f.BoolVar(&o.server.ReadOnly, "readonly", false,
 		"change nothing; other processes can then only read the folder")
+	v.f.BoolVar(&o.assistants, "mcp", false, "serve assistants, too, at /mcp/DATABASE")
 	return v.does(o.run)
 }
 
@@ -83,12 +92,32 @@ func (o *serving) run() (err error) {
 			o.Notef("SIGHUP: the tokens and the certificate are read again")
 		})
 	}
-	return files.Run(o.ctx, server.Config{Databases: databases, Encoders: encoders, Log: o.Stderr,
+	config := server.Config{Databases: databases, Encoders: encoders, Log: o.Stderr,
 		Ready: func(url string, names []string) error {
 			err := o.tell(map[string]any{"url": url, "databases": names}, "%s serves %s", url,
 				strings.Join(names, ", "))
 			return errors.Join(err, o.Stdout.Flush())
-		}})
+		}}
+	if o.assistants {
+		config.Beside = o.beside
+	}
+	return files.Run(o.ctx, config)
+}
+
+// beside returns the handler of the server with the tools of assistants beside it.
+func (o *serving) beside(s *serve.Server, others http.Handler) (http.Handler, error) {
+	tools, err := mcp.Handler(s, mcp.Options{Version: version(debug.ReadBuildInfo()).Version,
+		Report: func(fault string) { fmt.Fprintln(o.Stderr, fault) }})
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/mcp/") {
+			tools.ServeHTTP(w, r)
+		} else {
+			others.ServeHTTP(w, r)
+		}
+	}), nil
 }
 
 // openAll opens databases and their encoders, by the names that they get in URLs.
@@ -175,7 +204,7 @@ func databasesIn(args []string) (dirs []string, err error) {
 }
 
 func tokenCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "token FILE (--name NAME | --remove NAME | --list)", "Make tokens for serve", `
+	v := e.verb(groupServe, "token FILE (--name NAME | --remove NAME | --list)", "Make tokens for serve", `
 		Token makes a token for programs and people that use fddhdb serve, prints it once, and
 		adds its hash to FILE, which it creates if it is missing. Nobody can get the token out
 		of the file. A running server knows it after SIGHUP.

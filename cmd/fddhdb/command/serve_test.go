@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -233,5 +235,46 @@ func TestServeFolder(t *testing.T) {
 	stop()
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("it ended after %v", took)
+	}
+}
+
+// With --mcp assistants are served beside the API, and pages of other sites are not.
+func TestServeAssistants(t *testing.T) {
+	f := newFixture(t, 30, true)
+	ask := func(url string, change func(*http.Request)) (int, string) {
+		t.Helper()
+		r := clitest.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count_items","arguments":{}}}`)))(t)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		change(r)
+		answer := clitest.Must(http.DefaultClient.Do(r))(t)
+		defer answer.Body.Close()
+		return answer.StatusCode, string(clitest.Must(io.ReadAll(answer.Body))(t))
+	}
+	as := func(*http.Request) {}
+	url, stop := startServe(t, "--mcp", f.db)
+	name := strings.TrimSuffix(filepath.Base(f.db), ".db")
+	if status, body := ask(url+"/mcp/"+name, as); status != 200 || !strings.Contains(body, `"count":30`) {
+		t.Errorf("%d: %s", status, body)
+	}
+	for what, change := range map[string]func(*http.Request){
+		"another host": func(r *http.Request) { r.Host = "evil.example" },
+		"another site": func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
+	} {
+		if status, body := ask(url+"/mcp/"+name, change); status != http.StatusForbidden {
+			t.Errorf("%s: %d: %s", what, status, body)
+		}
+	}
+	var answer bytes.Buffer
+	e := &env{Printer: term.NewPrinter(&answer, io.Discard), stdin: strings.NewReader("")}
+	code := run(t.Context(), []string{"count", url + "/" + name}, e)
+	if code != 0 || answer.String() != "30\n" {
+		t.Errorf("count beside assistants: %d, %s", code, &answer)
+	}
+	stop()
+	url, _ = startServe(t, f.db)
+	if status, body := ask(url+"/mcp/"+name, as); status != http.StatusNotFound {
+		t.Errorf("without --mcp: %d: %s", status, body)
 	}
 }

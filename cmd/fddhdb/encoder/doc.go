@@ -1,5 +1,5 @@
-// Package encoder runs the programs of users that make vectors of texts and files. The verbs search
-// and explore share it. The database stores only descriptions of such programs (db.Encoder).
+// Package encoder runs the programs of users that make vectors of texts and files. The verbs search,
+// explore and mcp share it. The database stores only descriptions of such programs (db.Encoder).
 //
 //	e := encoder.New(encoder.Program{Modality: "image", Command: []string{"python3", "clip.py"}})
 //	defer e.Close()

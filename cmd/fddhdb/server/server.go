@@ -126,6 +126,9 @@ type Config struct {
 	Encoders  Encoders                // nil: nobody makes vectors of texts and files
 	Log       io.Writer
 
+	// Beside, if not nil, returns the handler of all requests, which passes on to others what is not its own.
+	Beside func(s *serve.Server, others http.Handler) (http.Handler, error)
+
 	// Ready is called with the URL of the server when it answers.
 	Ready func(url string, names []string) error
 }
@@ -171,6 +174,11 @@ func (f *Files) Run(ctx context.Context, config Config) error {
 		return err
 	}
 	h := page.Handler(s)
+	if config.Beside != nil {
+		if h, err = config.Beside(s, h); err != nil {
+			return err
+		}
+	}
 	if o.tokens == "" {
 		h = serve.Local(h)
 	}
