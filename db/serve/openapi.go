@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -23,8 +24,21 @@ func (s *Server) registerOpen(t *router) {
 	// A busy server is alive: it answers without a place.
 	handle(t, "GET", "/healthz", 0, "Say that the server runs",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil }).untimed = true
-	handle(t, "GET", "/readyz", 0, "Say that the server takes requests",
-		func(context.Context, *request, *none) (*none, error) { return nil, nil })
+	handle(t, "GET", "/readyz", 0, "Say that the server takes requests, and that no database has failed",
+		func(ctx context.Context, _ *request, _ *none) (*none, error) {
+			for name, d := range s.databases {
+				_, err := d.Collections(ctx)
+				if err == nil { // an empty batch stores nothing, and tells of a failed disk
+					err = d.NewBatch().Commit(ctx)
+				}
+				if err != nil {
+					s.opt.Logger.Error("not ready", "database", name, "error", err)
+					return nil, &statusError{http.StatusServiceUnavailable, "failed",
+						fmt.Sprintf("database %q does not answer, or has failed: the log of the server says why", name)}
+				}
+			}
+			return nil, nil
+		})
 	document := handle(t, "GET", "/openapi.json", 0, "Describe all paths, by OpenAPI 3.1",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil })
 	document.produces, document.status = []string{"application/json"}, http.StatusOK

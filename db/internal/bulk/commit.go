@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,7 +128,7 @@ func (b *Batch) Commit(ctx context.Context, d *state.Database) error {
 	}
 	if !b.isLoad() {
 		if b.changes.n == 0 && len(b.Marks) == 0 {
-			return ctx.Err()
+			return cmp.Or(ctx.Err(), d.Engine.Log.Err())
 		}
 		if err := b.unpack(); err != nil {
 			return err
