@@ -59,7 +59,7 @@ var house = plan{
 		{"cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/picture": nil, "cmd/fddhdb/source": nil},
 		{"cmd/fddhdb/forms": nil, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/usage": {cobra, pflag}},
 		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
-		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},
+		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/python": nil, "cmd/fddhdb/userdir": nil},
 
 		// Other processes reach the database through these.
 		{"db/attach": nil},

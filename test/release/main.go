@@ -73,6 +73,8 @@ type release struct {
 	version string
 	time    time.Time // of the commit
 
+	client []byte // for Python, as the command prints it
+
 	names []string          // of the files that are written, in their order
 	sums  map[string]string // their SHA-256 sums
 }
@@ -93,6 +95,11 @@ func (r *release) run(ctx context.Context) error {
 	if r.version, err = versionOf(ctx, host); err != nil {
 		return err
 	}
+	client, err := output(ctx, host, "python")
+	if err != nil {
+		return err
+	}
+	r.client = []byte(client + "\n")
 	beside, err := besides(ctx, host)
 	if err != nil {
 		return err
@@ -227,7 +234,7 @@ func archiveName(version string, p platform) string {
 }
 
 // pack packs the shell for a platform, with the files beside it: as an archive with its
-// bill of materials, and for Linux as a Debian package.
+// bill of materials, as a wheel, and for Linux as a Debian package.
 func (r *release) pack(p platform, executable []byte, beside []file) error {
 	name := archiveName(r.version, p)
 	pack := packTar
@@ -247,6 +254,9 @@ func (r *release) pack(p platform, executable []byte, beside []file) error {
 	if err == nil {
 		err = r.write(stem(r.version, p)+".spdx.json", materials)
 	}
+	if err == nil {
+		err = r.wheel(p, executable, beside)
+	}
 	if err != nil || p.os != "linux" {
 		return err
 	}
@@ -259,6 +269,20 @@ func (r *release) pack(p platform, executable []byte, beside []file) error {
 		return err
 	}
 	return r.write(debName(r.version, p.arch), deb.Bytes())
+}
+
+// wheel writes the wheel for a platform.
+func (r *release) wheel(p platform, executable []byte, beside []file) error {
+	i := slices.IndexFunc(beside, func(f file) bool { return f.name == "LICENSE" })
+	files, err := wheelFiles(r.version, p, r.client, beside[i].data, executable)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := packWheel(&b, r.time, files); err != nil {
+		return err
+	}
+	return r.write(wheelName(r.version, p), b.Bytes())
 }
 
 // output returns the output of a command, without the last line break.

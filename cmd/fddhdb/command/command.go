@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/python"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
@@ -124,7 +125,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		verifyCommand(e), repairCommand(e), exploreCommand(e), serveCommand(e), mcpCommand(e),
 		tokenCommand(e),
 		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
-		versionCommand(e),
+		pythonCommand(e), versionCommand(e),
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	addCompletion(root)
@@ -227,6 +228,23 @@ type versionJSON struct {
 	Platform string `json:"platform"`
 	Format   int    `json:"format"` // of databases
 	Kernel   string `json:"kernel"` // Hamming kernels of this machine
+}
+
+func pythonCommand(e *env) *cobra.Command {
+	return &cobra.Command{Use: "python", Short: "Print the client for Python", GroupID: groupOther,
+		Long: usage.Prose(`
+			Python prints a module, fddhdb.py: put it where your program is, or anywhere on the path
+			of Python 3.9 or later. It needs the standard library alone, and numpy for arrays.
+			fddhdb.open("photos.db") then opens a database as if it were embedded, and
+			fddhdb.connect("http://host:7070/photos") one that fddhdb serve has open.
+			docs/PYTHON.md explains it. A server hands the file out as ` + python.Path + `.`),
+		Example: usage.Example(`
+			fddhdb python > fddhdb.py`),
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := e.Stdout.WriteString(python.Source())
+			return err
+		}}
 }
 
 func versionCommand(e *env) *cobra.Command {

@@ -136,9 +136,11 @@ func TestContract(t *testing.T) {
 		"alter":       "collection json add-modality add-field index metric space-of rename-label",
 		"repair":      "json dry-run",
 		"explore":     "collection json address open pictures write",
-		"serve":       "json address tokens cert cert-key plain readonly max-k max-body rate timeout origin pictures mcp",
-		"mcp":         "collection json write",
-		"token":       "json name scope only remove list",
+		"serve": "json address tokens cert cert-key plain readonly max-k max-body rate timeout origin pictures mcp " +
+			"child create",
+		"mcp":    "collection json write",
+		"python": "",
+		"token":  "json name scope only remove list",
 	}
 	for _, verb := range shell.VerbNames(root) {
 		if _, has := contract[verb]; !has && verb != "help" && verb != "completion" {

@@ -2,8 +2,11 @@ package command
 
 import (
 	"cmp"
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,8 +30,8 @@ import (
 // A serving is a run of serve.
 type serving struct {
 	*verb
-	server     server.Flags
-	assistants bool
+	server                    server.Flags
+	assistants, child, create bool
 }
 
 func serveCommand(e *env) *cobra.Command {
@@ -51,7 +54,12 @@ func serveCommand(e *env) *cobra.Command {
 		fddhdb help mcp). They may do what their token may.
 
 		SIGTERM ends it: no new requests, and those under way have five seconds. What was
-		acknowledged stays.`, `
+		acknowledged stays. --create creates databases that are missing; collections are then
+		created by HTTP, or by init with the URL.
+
+		--child is for a program that starts fddhdb to use a database, as the Python client
+		does (fddhdb python). Serve then prints one line of JSON, with a URL on a free port
+		and a token that no other process knows, and ends when its standard input ends.`, `
 		fddhdb serve photos.db
 		fddhdb serve /var/lib/fddhdb --address :7070 --tokens tokens --plain
 		fddhdb search http://127.0.0.1:7070/photos --key cat.jpg`)
@@ -60,13 +68,41 @@ func serveCommand(e *env) *cobra.Command {
 	v.f.BoolVar(&o.server.ReadOnly, "readonly", false,
 		"change nothing; other processes can then only read the folder")
 	v.f.BoolVar(&o.assistants, "mcp", false, "serve assistants, too, at /mcp/DATABASE")
-	return v.does(o.run)
+	v.f.BoolVar(&o.child, "child", false, "serve one database to the program that has started this one")
+	v.f.BoolVar(&o.create, "create", false, "create the databases that are missing, without collections")
+	return v.does(func() error {
+		switch {
+		case o.session != nil:
+			return exit.Usagef("serve runs outside of the shell: fddhdb serve %s", o.dir)
+		case o.create && o.server.ReadOnly:
+			return exit.Usagef("--create and --readonly do not go together")
+		case o.child:
+			return o.runAsChild()
+		}
+		return o.run()
+	})
 }
 
-func (o *serving) run() (err error) {
-	if o.session != nil {
-		return exit.Usagef("serve runs outside of the shell: fddhdb serve %s", o.dir)
+// childName is the name of the database of a child in URLs. Any folder may be one, whatever its name.
+const childName = "db"
+
+// runAsChild serves one database to the program at the other end of standard input, until that ends.
+func (o *serving) runAsChild() (err error) {
+	for _, flag := range []string{"address", "tokens", "cert", "cert-key", "plain", "origin"} {
+		if o.given(flag) {
+			return exit.Usagef("--child chooses port and token itself: leave --%s out", flag)
+		}
 	}
+	switch {
+	case len(o.args) > 1:
+		return exit.Usagef("--child serves one database, not %d", len(o.args))
+	case isURL(o.dir):
+		return exit.Usagef("%s is served already", o.dir)
+	}
+	if err := noFile(o.dir); err != nil {
+		return err
+	}
+	o.server.Address, o.server.Secret = "127.0.0.1:0", rand.Text()
 	if err := o.server.Check(); err != nil {
 		return err
 	}
@@ -74,7 +110,44 @@ func (o *serving) run() (err error) {
 	if err != nil {
 		return err
 	}
-	dirs, err := databasesIn(o.args)
+	ctx, cancel := context.WithCancel(o.ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, o.stdin)
+		cancel()
+	}()
+	p, err := o.openPlace(ctx, o.dir, &db.Options{MustExist: !o.create, ReadOnly: o.server.ReadOnly})
+	if err != nil {
+		return openError(o.dir, err)
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	o.warnOfLosses(o.dir, p)
+	if o.signals != nil {
+		o.signals.Serving(server.Grace, func() {})
+	}
+	pool, err := o.encoders(o.dir, p.d)
+	if err != nil {
+		return err
+	}
+	encoders := server.Encoders{childName: pool}
+	defer encoders.Close()
+	databases := map[string]api.Database{childName: p.d}
+	return files.Run(ctx, server.Config{Databases: databases, Encoders: encoders, Log: o.Stderr,
+		Ready: func(url string, _ []string) error {
+			err := o.PrintJSON(map[string]string{"url": url + "/" + childName, "token": o.server.Secret})
+			return errors.Join(err, o.Stdout.Flush())
+		}})
+}
+
+func (o *serving) run() (err error) {
+	if err := o.server.Check(); err != nil {
+		return err
+	}
+	files, err := o.server.Open()
+	if err != nil {
+		return err
+	}
+	dirs, err := o.databasesIn(o.args)
 	if err != nil {
 		return err
 	}
@@ -135,7 +208,7 @@ func (o *serving) openAll(dirs []string) (map[string]api.Database, server.Encode
 		return errors.Join(errs...)
 	}
 	for _, dir := range dirs {
-		p, err := o.openPlace(o.ctx, dir, &db.Options{MustExist: true, ReadOnly: o.server.ReadOnly})
+		p, err := o.openPlace(o.ctx, dir, &db.Options{MustExist: !o.create, ReadOnly: o.server.ReadOnly})
 		if err != nil {
 			return nil, nil, closeAll, openError(dir, err)
 		}
@@ -174,7 +247,7 @@ func nameOf(dir string) (string, error) {
 }
 
 // databasesIn returns the databases that arguments name: they themselves, or those in a folder.
-func databasesIn(args []string) (dirs []string, err error) {
+func (o *serving) databasesIn(args []string) (dirs []string, err error) {
 	for _, dir := range args {
 		if isURL(dir) {
 			return nil, exit.Usagef("%s is served already", dir)
@@ -182,7 +255,7 @@ func databasesIn(args []string) (dirs []string, err error) {
 		if err := noFile(dir); err != nil {
 			return nil, err
 		}
-		if isDatabase(dir) || hasStore(dir) {
+		if isDatabase(dir) || hasStore(dir) || o.create && isEmpty(dir) {
 			dirs = append(dirs, dir)
 			continue
 		}
@@ -197,7 +270,7 @@ func databasesIn(args []string) (dirs []string, err error) {
 			}
 		}
 		if len(dirs) == n {
-			return nil, exit.Usagef("%s is no database, and has none in it: fddhdb init creates one", dir)
+			return nil, exit.Usagef("%s is no database, and has none in it: fddhdb init creates one, or --create", dir)
 		}
 	}
 	return dirs, nil

@@ -278,3 +278,54 @@ func TestServeAssistants(t *testing.T) {
 		t.Errorf("without --mcp: %d: %s", status, body)
 	}
 }
+
+// A child serves the program that has started it, and no other, and ends with its standard input.
+func TestServeChild(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a: b.db") // no name for a URL
+	for _, line := range []struct {
+		want string
+		args []string
+	}{
+		{"leave --address out", []string{dir, "--address", "127.0.0.1:0"}},
+		{"leave --tokens out", []string{dir, "--tokens", "x"}},
+		{"serves one database", []string{dir, dir + "2"}},
+		{"do not go together", []string{dir, "--create", "--readonly"}},
+		{"is served already", []string{"http://127.0.0.1/a"}},
+	} {
+		says(t, exit.Usage, line.want, append([]string{"serve", "--child"}, line.args...)...)
+	}
+	says(t, exit.Usage, "not a database", "serve", dir, "--child")
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the folder was made: %v", err)
+	}
+	in, parent := io.Pipe()
+	r, w, err := os.Pipe()
+	clitest.Check(t, err)
+	defer r.Close()
+	ended := make(chan int, 1)
+	var stderr bytes.Buffer
+	go func() {
+		e := &env{Printer: term.NewPrinter(w, &stderr), stdin: in}
+		ended <- run(t.Context(), []string{"serve", dir, "--child", "--create"}, e)
+		_ = w.Close()
+	}()
+	var said struct{ URL, Token string }
+	if err := json.NewDecoder(r).Decode(&said); err != nil {
+		t.Fatalf("%v, exit code %d: %s", err, <-ended, &stderr)
+	}
+	t.Setenv("FDDHDB_TOKEN", said.Token)
+	must(t, "init", said.URL, "--codes", "16")
+	must(t, "put", said.URL, "x", "--code", "0102")
+	t.Setenv("FDDHDB_TOKEN", said.Token+"x")
+	says(t, exit.Failed, "401", "count", said.URL)
+	if got := must(t, "count", dir); got != "1\n" {
+		t.Errorf("through the socket of the folder: %q", got)
+	}
+	clitest.Check(t, parent.Close())
+	if code := <-ended; code != 0 || stderr.Len() > 0 {
+		t.Errorf("the child ends with %d: %s", code, &stderr)
+	}
+	if got := must(t, "count", dir); got != "1\n" {
+		t.Errorf("after the child has ended: %q", got)
+	}
+}

@@ -6,6 +6,7 @@ package server
 
 import (
 	"context"
+	"crypto/subtle"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/python"
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/serve"
 	"github.com/fddhdb/fddhdb/db/serve/page"
@@ -32,7 +34,8 @@ const Grace = 12 * time.Second
 // Flags say how to serve.
 type Flags struct {
 	Address           string
-	ReadOnly          bool // requests look only, whoever sends them and whoever owns the database
+	ReadOnly          bool   // requests look only, whoever sends them and whoever owns the database
+	Secret            string // a token that every request needs, and that may do everything; "": see tokens
 	tokens, cert, key string
 	plain             bool
 	maxK, bodyMiB     uint
@@ -182,6 +185,10 @@ func (f *Files) Run(ctx context.Context, config Config) error {
 	if o.tokens == "" {
 		h = serve.Local(h)
 	}
+	h = withClient(h)
+	if o.Secret != "" {
+		h = withSecret(h, o.Secret)
+	}
 	l, err := net.Listen("tcp", o.Address)
 	if err != nil {
 		return exit.Failedf("--address %s: %w: give another port, or 0 for a free one", o.Address, err)
@@ -194,4 +201,28 @@ func (f *Files) Run(ctx context.Context, config Config) error {
 		return errors.Join(err, l.Close())
 	}
 	return serve.Serve(ctx, s, h, l, secure)
+}
+
+// withClient serves the client for Python beside a handler. Whoever can reach the server gets it.
+func withClient(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == python.Path && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			python.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// withSecret lets requests with a token through to a handler, and no others. The handler then knows every
+// sender as one that may do everything, and tells it all that errors say.
+func withSecret(h http.Handler, secret string) http.Handler {
+	want := []byte("Bearer " + secret)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+			http.Error(w, "this server is for the program that has started it", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
