@@ -1,11 +1,14 @@
-# The command line and the shell as an image of one static program, its certificates for
+# A server, and the command line, as an image of one static program, its certificates for
 # backups to S3, and two empty folders:
 #
 #   docker build -t fddhdb .
+#   docker run --rm -v fddhdb:/data fddhdb token tokens --name admin --scope admin
+#   docker run -d -v fddhdb:/data -p 7070:7070 fddhdb
 #   docker run --rm -it -v "$PWD:/data" -u "$(id -u):$(id -g)" fddhdb a.db
 #
-# Databases are in /data. Without -u the user is 65532, who owns the volume that a
-# container gets if it is given none.
+# Databases are in /data. Without arguments it serves main.db there, which it creates, by
+# HTTP without TLS: a proxy in front of it has that. Without -u the user is 65532, who owns
+# the volume that a container gets if it is given none.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS TARGETARCH
 WORKDIR /src
@@ -26,4 +29,8 @@ USER 65532:65532
 ENV XDG_STATE_HOME=/data/.state
 WORKDIR /data
 VOLUME /data
+EXPOSE 7070
+# It fails where a database has failed, and while large ones are opened.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=5m --start-interval=2s CMD ["/fddhdb", "health", "http://127.0.0.1:7070"]
 ENTRYPOINT ["/fddhdb"]
+CMD ["serve", "/data/main.db", "--create", "--address", ":7070", "--tokens", "/data/tokens", "--plain"]

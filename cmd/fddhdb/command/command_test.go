@@ -139,6 +139,7 @@ func TestContract(t *testing.T) {
 		"serve": "json address tokens cert cert-key plain readonly max-k max-body rate timeout origin pictures mcp " +
 			"child create",
 		"mcp":    "collection json write",
+		"health": "json",
 		"python": "",
 		"token":  "json name scope only remove list",
 	}

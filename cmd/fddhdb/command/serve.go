@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -260,6 +263,9 @@ func (o *serving) databasesIn(args []string) (dirs []string, err error) {
 			continue
 		}
 		entries, err := os.ReadDir(dir)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, exit.Usagef("%s is missing: fddhdb init creates a database, and so does --create", dir)
+		}
 		if err != nil {
 			return nil, exit.Usagef("%s: %w", dir, err)
 		}
@@ -275,6 +281,40 @@ func (o *serving) databasesIn(args []string) (dirs []string, err error) {
 	}
 	return dirs, nil
 }
+
+func healthCommand(e *env) *cobra.Command {
+	v := e.verb(groupServe, "health URL", "Ask a server whether it is ready", `
+		Health asks a server of fddhdb serve whether it takes requests and no database of it
+		has failed. It exits with 0 if so, else with 1, as health checks of containers and
+		monitors expect. It needs no token.`, `
+		fddhdb health http://127.0.0.1:7070`)
+	return v.does(func() error {
+		u, err := url.Parse(v.dir)
+		if err != nil || !isURL(v.dir) || u.Host == "" {
+			return exit.Usagef("health %s: a URL is expected, such as http://127.0.0.1:7070", v.dir)
+		}
+		ctx, cancel := context.WithTimeout(v.ctx, healthTime)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.Scheme+"://"+u.Host+"/readyz", http.NoBody)
+		if err != nil {
+			return exit.Usagef("health %s: %w", v.dir, err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return exit.Failedf("%s does not answer: %w", u.Host, errors.Unwrap(err))
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusNoContent {
+			var p struct{ Detail string }
+			_ = json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&p) // whoever answers there
+			return exit.Failedf("%s is not ready: %s", u.Host, cmp.Or(exit.Reason(term.Plain(p.Detail)), answer.Status))
+		}
+		return v.tell(map[string]bool{"ready": true}, "%s is ready", u.Host)
+	})
+}
+
+// healthTime bounds the answer to health.
+const healthTime = 8 * time.Second
 
 func tokenCommand(e *env) *cobra.Command {
 	v := e.verb(groupServe, "token FILE (--name NAME | --remove NAME | --list)", "Make tokens for serve", `

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -236,6 +237,27 @@ func TestServeFolder(t *testing.T) {
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("it ended after %v", took)
 	}
+}
+
+// Health is what readyz says. Serve creates a database that is missing if it is told to.
+func TestHealth(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new.db")
+	says(t, exit.Usage, "--create", "serve", dir)
+	url, stop := startServe(t, "--create", dir)
+	if got := must(t, "health", url); !strings.HasSuffix(got, " is ready\n") {
+		t.Errorf("%q", got)
+	}
+	must(t, "health", url+"/new")
+	must(t, "init", url+"/new", "--codes", "8")
+	if got := must(t, "count", dir); got != "0\n" {
+		t.Errorf("the new database has %q", got)
+	}
+	stop()
+	says(t, exit.Failed, "does not answer", "health", url)
+	says(t, exit.Usage, "a URL is expected", "health", dir)
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	says(t, exit.Failed, "is not ready: 404 Not Found", "health", other.URL)
 }
 
 // With --mcp assistants are served beside the API, and pages of other sites are not.

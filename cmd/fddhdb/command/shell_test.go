@@ -102,7 +102,7 @@ func TestCompletion(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"cou", "count "},
 		{".co", ".collections "},
-		{"he", "help "},
+		{"hel", "help "},
 		{"help sea", "search "},
 		{".help .q", ".quit "},
 		{".timer ", "off |on "},
