@@ -295,7 +295,8 @@ func healthCommand(e *env) *cobra.Command {
 		}
 		ctx, cancel := context.WithTimeout(v.ctx, healthTime)
 		defer cancel()
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.Scheme+"://"+u.Host+"/readyz", http.NoBody)
+		ready := u.Scheme + "://" + u.Host + "/readyz"
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, ready, http.NoBody)
 		if err != nil {
 			return exit.Usagef("health %s: %w", v.dir, err)
 		}
@@ -307,7 +308,8 @@ func healthCommand(e *env) *cobra.Command {
 		if answer.StatusCode != http.StatusNoContent {
 			var p struct{ Detail string }
 			_ = json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&p) // whoever answers there
-			return exit.Failedf("%s is not ready: %s", u.Host, cmp.Or(exit.Reason(term.Plain(p.Detail)), answer.Status))
+			return exit.Failedf("%s is not ready: %s", u.Host,
+				cmp.Or(exit.Reason(term.Plain(p.Detail)), answer.Status))
 		}
 		return v.tell(map[string]bool{"ready": true}, "%s is ready", u.Host)
 	})
