@@ -122,8 +122,8 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e),
 		benchCommand(e), compactCommand(e),
-		verifyCommand(e), repairCommand(e), exploreCommand(e), serveCommand(e), healthCommand(e), mcpCommand(e),
-		tokenCommand(e),
+		verifyCommand(e), repairCommand(e), exploreCommand(e), serveCommand(e), healthCommand(e),
+		mcpCommand(e), tokenCommand(e),
 		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
 		pythonCommand(e), versionCommand(e),
 	)
