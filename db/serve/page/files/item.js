@@ -221,7 +221,7 @@ function vector(row, page, m, has) {
   const words = page.collection.encoders.includes(m.name);
   const pictures = page.collection.pictures.includes(m.name);
   const input = pictures ? h("input", { type: "file", accept: "image/*" }) : h("input", { type: "search" });
-  const hint = `${has ? "The item has one: leave this empty to keep it. " : ""}${pictures ? "A picture" : words ? "Words" : m.sparse ? 'As JSON, {"i": [...], "v": [...]}' : `${m.dim} numbers, with commas`}.`;
+  const hint = `${has ? "The item has one: leave this empty to keep it. " : ""}${pictures ? "Made of a picture" : words ? "Made of these words" : m.sparse ? 'As JSON, {"i": [...], "v": [...]}' : `${m.dim} numbers, with commas`}.`;
   return row(`Vector of ${m.name}`, input, hint, async (out) => {
     const chosen = input.files?.[0];
     if (chosen) {

@@ -79,6 +79,7 @@ function askToken(error) {
     start();
   };
   $("form").hidden = true;
+  $("layout").classList.add("wide");
   $("content").replaceChildren(h("form", { class: "notice token", onsubmit: enter },
     h("h1", {}, "This server needs a token"),
     h("p", { id: "why" }, error.status === 403 ? error.message : "Whoever runs it makes one: fddhdb token FILE --name NAME. It stays in this tab."),
