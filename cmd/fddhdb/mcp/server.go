@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -101,21 +100,6 @@ func (s *Server) instructions() string {
 	}
 	return text
 }
-
-// Run answers an assistant that writes to in and reads from out, a message a line, until in ends or the
-// context does. It returns nil then.
-func (s *Server) Run(ctx context.Context, in io.Reader, out io.Writer) error {
-	err := s.tool.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}})
-	if ctx.Err() != nil || errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
-type unclosed struct{ io.Writer }
-
-// Close implements io.Closer.
-func (unclosed) Close() error { return nil }
 
 // A call is a call of a tool.
 type call struct {
