@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"hash/crc32"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -41,8 +44,12 @@ func registerCards(t *router) {
 			if in.Limit == 0 {
 				in.Limit = 24
 			}
-			if n := max(in.Limit, len(in.Keys)); n > maxCards {
-				return nil, fault.Invalid("%d cards: at most %d are possible", n, maxCards)
+			if n := max(in.Limit, len(in.Keys)); n > maxCards || in.Limit < 0 {
+				return nil, fault.Invalid("keys and limit: 1 to %d cards are possible", maxCards)
+			}
+			longest := shownText
+			if in.Whole {
+				longest = math.MaxInt
 			}
 			out := &rest.Cards{Cards: []rest.Card{}}
 			if in.Keys != nil {
@@ -54,7 +61,7 @@ func registerCards(t *router) {
 					if err != nil {
 						return nil, err
 					}
-					out.Cards = append(out.Cards, r.s.card(it))
+					out.Cards = append(out.Cards, r.s.card(it, longest))
 				}
 				out.Total = len(out.Cards)
 				return out, nil
@@ -67,7 +74,7 @@ func registerCards(t *router) {
 				if err != nil {
 					return nil, err
 				}
-				out.Cards = append(out.Cards, r.s.card(it))
+				out.Cards = append(out.Cards, r.s.card(it, longest))
 			}
 			var err error
 			out.Total, err = c.Count(ctx, in.Where, in.Args...)
@@ -77,13 +84,14 @@ func registerCards(t *router) {
 		"Read the payload of an item, or its picture in a field or a file, as bytes of their type",
 		func(context.Context, api.Collection, *request, *none) (*none, error) { return nil, nil },
 		parameter{"field", "the picture in this string field, a data: URL", "string", 0},
-		parameter{"file", "the file that the item names", "boolean", 0})
+		parameter{"file", "the file that the item names", "boolean", 0},
+		parameter{"version", "of the contents, for whoever keeps them: ignored", "string", 0})
 	media.produces, media.status = append(slices.Clone(pictureTypes), plainText, octets), http.StatusOK
 	media.run = sendMedia
 }
 
-// card returns what is shown of an item.
-func (s *Server) card(it *db.Item) rest.Card {
+// card returns what is shown of an item, with texts of so many bytes.
+func (s *Server) card(it *db.Item, longest int) rest.Card {
 	card := rest.Card{Key: it.Key, Labels: it.Labels, Code: it.Code, CodeFrom: it.CodeFrom,
 		Modalities: it.Modalities}
 	if card.Modalities == nil {
@@ -92,11 +100,10 @@ func (s *Server) card(it *db.Item) rest.Card {
 		slices.Sort(card.Modalities)
 	}
 	cut := func(text string) string {
-		if len(text) <= shownText {
+		if len(text) <= longest {
 			return text
 		}
-		card.Shortened = true
-		n := shownText
+		n := longest
 		for !utf8.RuneStart(text[n]) {
 			n--
 		}
@@ -125,12 +132,12 @@ func (s *Server) card(it *db.Item) rest.Card {
 // the first field by name that is a picture as a data: URL, or a file.
 func (s *Server) pictureOf(it *db.Item) string {
 	if isPicture(it.Payload) {
-		return "media"
+		return "media?" + url.Values{"version": {version(it.Payload)}}.Encode()
 	}
 	for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
 		if text, is := it.Fields[name].(string); is && strings.HasPrefix(text, "data:image/") {
 			if b, ok := dataURL(text); ok && isPicture(b) {
-				return "media?" + url.Values{"field": {name}}.Encode()
+				return "media?" + url.Values{"field": {name}, "version": {version(b)}}.Encode()
 			}
 		}
 	}
@@ -139,6 +146,9 @@ func (s *Server) pictureOf(it *db.Item) string {
 	}
 	return ""
 }
+
+// version names contents, so that a browser that keeps a picture asks for another one under another address.
+func version(b []byte) string { return strconv.FormatUint(uint64(crc32.ChecksumIEEE(b)), 16) }
 
 // sendMedia sends a payload, or the picture in a field or a file. The content can do nothing: it runs no
 // script, loads nothing and has no origin. Anything but a picture or text is for download, and so is an SVG,
@@ -171,7 +181,11 @@ func sendMedia(ctx context.Context, r *request) error {
 		"sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "private, max-age=60")
+	if r.text("version") != "" {
+		h.Set("Cache-Control", "private, max-age=60")
+	} else {
+		h.Set("Cache-Control", "no-cache")
+	}
 	h.Set("Content-Type", kind)
 	if kind == svgType || kind == octets {
 		h.Set("Content-Disposition", "attachment")

@@ -93,22 +93,22 @@ func TestCards(t *testing.T) {
 		item                        db.Item
 		payload, picture, kind, mid string
 	}{
-		"png":     {db.Item{Payload: []byte(png)}, "image/png", "media", "image/png", ""},
-		"svg/ü?":  {db.Item{Payload: []byte(svg)}, svgType, "media", svgType, ""},
+		"png":     {db.Item{Payload: []byte(png)}, "image/png", "media?version=", "image/png", ""},
+		"svg/ü?":  {db.Item{Payload: []byte(svg)}, svgType, "media?version=", svgType, ""},
 		"text":    {db.Item{Payload: []byte("a text")}, plainText, "", plainText, "a text"},
 		"long":    {db.Item{Payload: []byte(long)}, plainText, "", plainText, long[:shownText-1] + "…"},
 		"html":    {db.Item{Payload: []byte(script)}, plainText, "", plainText, script},
 		"bytes":   {db.Item{Payload: []byte{0, 1}}, octets, "", octets, ""},
 		"nothing": {db.Item{}, "", "", "", ""},
-		"field":   {titled(dataURL(png)), "", "media?field=title", "image/png", ""},
+		"field":   {titled(dataURL(png)), "", "media?field=title&version=", "image/png", ""},
 		"field text": {titled("data:image/svg+xml," + url.PathEscape(svg)),
-			"", "media?field=title", svgType, ""},
+			"", "media?field=title&version=", svgType, ""},
 		"lie":          {titled(dataURL(script)), "", "", "", ""},
 		"broken":       {titled("data:image/png;base64,!!!"), "", "", "", ""},
 		"elsewhere":    {titled("https://example.org/a.png"), "", "", "", ""},
 		"file.png":     {db.Item{}, "", "media?file=true", "image/png", ""},
 		"gone.png":     {db.Item{}, "", "media?file=true", "", ""},
-		"a b\n<c>&'\"": {db.Item{Payload: []byte(png)}, "image/png", "media", "image/png", ""},
+		"a b\n<c>&'\"": {db.Item{Payload: []byte(png)}, "image/png", "media?version=", "image/png", ""},
 	} {
 		it := c.item
 		it.Key, it.Labels = key, []string{"label"}
@@ -120,11 +120,16 @@ func TestCards(t *testing.T) {
 		}
 		card := cards.Cards[0]
 		if card.Key != key || card.PayloadType != c.payload || card.PayloadBytes != len(it.Payload) ||
-			card.Picture != c.picture || card.Text != c.mid || card.Shortened != (key == "long") ||
+			!strings.HasPrefix(card.Picture, c.picture) || (card.Picture == "") != (c.picture == "") ||
+			card.Text != c.mid ||
 			!slices.Equal(card.Modalities, []string{"x"}) || !slices.Equal(card.Labels, it.Labels) {
 			t.Errorf("%q: %+v", key, card)
 		}
-		path := c.picture
+		if whole := post[rest.Cards](t, s, "cards", rest.CardQuery{Keys: []string{key}, Whole: true}); key == "long" &&
+			whole.Cards[0].Text != long {
+			t.Errorf("%d bytes of the whole text", len(whole.Cards[0].Text))
+		}
+		path := card.Picture
 		if path == "" {
 			path = "media"
 		}
@@ -245,7 +250,9 @@ func TestTexts(t *testing.T) {
 	}{
 		`{"text":"fail"}`:                                {502, "encoder has failed: no memory"},
 		`{"text":"many"}`:                                {429, "overloaded"},
-		`{"text":"a","from":"y"}`:                        {400, `from=\"y\": this has an encoder of texts: x`},
+		`{"text":"a","from":"y"}`:                        {400, `from: \"y\": the encoders of texts are for x`},
+		`{"text":" \n"}`:                                 {400, "blank"},
+		`{"text":"a","facet_limit":-1}`:                  {400, "facet_limit"},
 		`{"text":"a","vector":[1]}`:                      {400, "one of vector, key, code and text"},
 		`{"text":"` + strings.Repeat("a", 17<<10) + `"}`: {413, "16384 are possible"},
 	} {
@@ -326,6 +333,20 @@ func TestMap(t *testing.T) {
 	if len(few.Keys) != 7 || few.Total != 100 || !slices.Equal(few.Labels, []string{"label 1"}) {
 		t.Errorf("%+v", few)
 	}
+	// Numbers near the ends of float32 are drawn, too.
+	for _, size := range []float32{1e37, 1e-37} {
+		var odd []*db.Item
+		for i, it := range items[:99] {
+			x := make([]float32, 8)
+			for j := range x {
+				x[j] = it.Vectors["x"][j] * size
+			}
+			odd = append(odd, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"x": x}})
+		}
+		if got := post[rest.Map](t, mainServer(t, Options{}, odd...), "map", rest.MapQuery{}); got.Shown < .5 {
+			t.Errorf("of numbers near %v: %v is shown", size, got.Shown)
+		}
+	}
 	none := post[rest.Map](t, s, "map", rest.MapQuery{Where: "label = 'nobody'"})
 	if none.Keys == nil || len(none.Keys) != 0 {
 		t.Errorf("%+v", none)
@@ -374,6 +395,7 @@ func TestReady(t *testing.T) {
 	if w := ask(s, "GET", "/readyz", "", ""); w.Code != http.StatusNoContent {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+	s.ready.when = time.Time{} // as if a second had passed
 	fail.Off.Store(false)
 	for i := 0; err == nil && i < 1000; i++ {
 		_, err = c.Put(t.Context(), &db.Item{Key: fmt.Sprint(i), Code: []byte{1}})
@@ -382,7 +404,7 @@ func TestReady(t *testing.T) {
 		t.Fatalf("a put on a broken disk: %v", err)
 	}
 	if w := ask(s, "GET", "/readyz", "", ""); w.Code != http.StatusServiceUnavailable ||
-		!strings.Contains(w.Body.String(), `database \"photos\"`) {
+		!strings.Contains(w.Body.String(), "a database does not answer") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := ask(s, "GET", "/healthz", "", ""); w.Code != http.StatusNoContent {

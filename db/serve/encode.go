@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -89,6 +90,9 @@ func (r *request) asks(ctx context.Context, in *rest.Query,
 	if err == nil {
 		err = r.bounded(q)
 	}
+	if err == nil && in.FacetLimit < 0 {
+		err = fault.Invalid("facet_limit: %d: 0 or more is possible", in.FacetLimit)
+	}
 	if err != nil {
 		return err
 	}
@@ -106,9 +110,6 @@ func (r *request) asks(ctx context.Context, in *rest.Query,
 		defer context.AfterFunc(r.s.ends, func() { cancel(rest.ErrClosing) })()
 		from, x, err := r.embed(slow, c, in.From, db.InputText, []byte(in.Text))
 		if err != nil {
-			if errors.Is(context.Cause(slow), rest.ErrClosing) {
-				err = rest.ErrClosing
-			}
 			return err
 		}
 		q.From, q.Vector, q.Sparse = from, x.Dense, x.Sparse
@@ -142,6 +143,8 @@ func (r *request) embed(ctx context.Context, c api.Collection, from string, inpu
 	none := rest.Vector{}
 	possible := r.s.modalitiesOf(r.PathValue("database"), c.Name(), input)
 	switch {
+	case input == db.InputText && len(bytes.TrimSpace(content)) == 0:
+		return "", none, fault.Invalid("text: it is blank")
 	case input == db.InputText && len(content) > maxText:
 		return "", none, fmt.Errorf("%w: text: it has %d bytes, and %d are possible", rest.ErrTooLarge,
 			len(content), maxText)
@@ -151,7 +154,7 @@ func (r *request) embed(ctx context.Context, c api.Collection, from string, inpu
 	case from == "" && len(possible) == 1:
 		from = possible[0]
 	case !slices.Contains(possible, from):
-		return "", none, fault.Invalid("from=%q: this has an encoder of %ss: %s", from, input,
+		return "", none, fault.Invalid("from: %q: the encoders of %ss are for %s", from, input,
 			strings.Join(possible, ", "))
 	}
 	schema, err := c.Schema(ctx)
@@ -165,6 +168,9 @@ func (r *request) embed(ctx context.Context, c api.Collection, from string, inpu
 		}
 	}
 	dense, sparse, err := r.s.opt.Encoder.Encode(ctx, of, content)
+	if errors.Is(context.Cause(ctx), rest.ErrClosing) {
+		err = rest.ErrClosing
+	}
 	return from, rest.Vector{Dense: dense, Sparse: sparse}, err
 }
 

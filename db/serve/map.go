@@ -14,8 +14,11 @@ import (
 	"github.com/fddhdb/fddhdb/internal/rest"
 )
 
-// maxDots bounds the items of a map.
-const maxDots = 10_000
+// Bounds of a map.
+const (
+	maxDots    = 10_000  // items
+	maxNumbers = 8 << 20 // of their vectors, in memory at a time
+)
 
 // registerMap adds the route that draws a map of items.
 func registerMap(t *router) {
@@ -33,7 +36,7 @@ func registerMap(t *router) {
 
 // drawMap places a sample of items by the two principal components of their codes or vectors.
 func drawMap(ctx context.Context, c api.Collection, in *rest.MapQuery) (*rest.Map, error) {
-	by, cosine, err := basisOf(ctx, c, in.By)
+	by, dim, cosine, err := basisOf(ctx, c, in.By)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +47,9 @@ func drawMap(ctx context.Context, c api.Collection, in *rest.MapQuery) (*rest.Ma
 	out := &rest.Map{By: by, Keys: []string{}, Labels: []string{}, Total: total}
 	var rows [][]float32
 	var labels []string
+	if dim > 0 {
+		in.Limit = min(in.Limit, max(1, maxNumbers/dim))
+	}
 	for it, err := range c.Sample(ctx, in.Limit, in.Seed, in.Where, in.Args...) {
 		if err != nil {
 			return nil, err
@@ -64,38 +70,41 @@ func drawMap(ctx context.Context, c api.Collection, in *rest.MapQuery) (*rest.Ma
 	out.Labels, out.Label = byFrequency(labels)
 	if cosine {
 		for _, x := range rows {
+			shrink([][]float32{x})
 			scale(x)
 		}
+	} else {
+		shrink(rows)
 	}
 	out.X, out.Y, out.Shown = project(rows)
 	return out, ctx.Err()
 }
 
-// basisOf returns what a map is drawn by: a modality, or "" for codes; and whether only the directions of its
-// vectors count.
-func basisOf(ctx context.Context, c api.Collection, by string) (string, bool, error) {
+// basisOf returns what a map is drawn by: a modality with its dimensions, or "" for codes; and whether only the
+// directions of its vectors count.
+func basisOf(ctx context.Context, c api.Collection, by string) (_ string, dim int, cosine bool, _ error) {
 	schema, err := c.Schema(ctx)
 	if err != nil {
-		return "", false, err
+		return "", 0, false, err
 	}
 	if by == "" {
 		stats, err := c.Stats(ctx)
 		if err != nil {
-			return "", false, err
+			return "", 0, false, err
 		}
 		if stats.Trained {
-			return "", false, nil
+			return "", stats.Bits, false, nil
 		}
 	}
 	for _, m := range schema.Modalities {
 		if !m.Sparse && (by == "" || m.Name == by) {
-			return m.Name, m.Metric == "" || m.Metric == db.Cosine, nil
+			return m.Name, m.Dim, m.Metric == "" || m.Metric == db.Cosine, nil
 		}
 	}
 	if by == "" {
-		return "", false, fault.Invalid("there is nothing to draw: the collection has neither codes nor dense vectors")
+		return "", 0, false, fault.Invalid("there is nothing to draw: the collection has neither codes nor dense vectors")
 	}
-	return "", false, fault.Invalid("by=%q: the collection has no dense modality of this name", by)
+	return "", 0, false, fault.Invalid("by: %q: the collection has no dense modality of this name", by)
 }
 
 // signs returns the bits of a code as -1 and 1.
@@ -105,6 +114,24 @@ func signs(code []byte) []float32 {
 		x[i] = float32(code[i/8]>>(i%8)&1)*2 - 1
 	}
 	return x
+}
+
+// shrink divides rows by their largest number, so that no sum of squares is infinite or vanishes.
+func shrink(rows [][]float32) {
+	most := float32(0)
+	for _, x := range rows {
+		for _, v := range x {
+			most = max(most, v, -v)
+		}
+	}
+	if most == 0 {
+		return
+	}
+	for _, x := range rows {
+		for i := range x {
+			x[i] /= most
+		}
+	}
 }
 
 // scale gives a vector the length 1.

@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -24,21 +24,9 @@ func (s *Server) registerOpen(t *router) {
 	// A busy server is alive: it answers without a place.
 	handle(t, "GET", "/healthz", 0, "Say that the server runs",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil }).untimed = true
+	// Anybody may ask, so it holds no place, and asks the databases once a second at most.
 	handle(t, "GET", "/readyz", 0, "Say that the server takes requests, and that no database has failed",
-		func(ctx context.Context, _ *request, _ *none) (*none, error) {
-			for name, d := range s.databases {
-				_, err := d.Collections(ctx)
-				if err == nil { // an empty batch stores nothing, and tells of a failed disk
-					err = d.NewBatch().Commit(ctx)
-				}
-				if err != nil {
-					s.opt.Logger.Error("not ready", "database", name, "error", err)
-					return nil, &statusError{http.StatusServiceUnavailable, "failed",
-						fmt.Sprintf("database %q does not answer, or has failed: the log of the server says why", name)}
-				}
-			}
-			return nil, nil
-		})
+		func(context.Context, *request, *none) (*none, error) { return nil, s.ready.ask(s) }).untimed = true
 	document := handle(t, "GET", "/openapi.json", 0, "Describe all paths, by OpenAPI 3.1",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil })
 	document.produces, document.status = []string{"application/json"}, http.StatusOK
@@ -372,4 +360,42 @@ func (resultSchema) Schema(r huma.Registry) *huma.Schema {
 			"approximate": {Type: "boolean", Description: "items may be missing, by the recall of the index"},
 		})
 	})
+}
+
+// A readiness keeps whether the databases of a server have failed.
+type readiness struct {
+	mu   sync.Mutex
+	when time.Time // err was found; zero: never
+	err  error
+}
+
+// Times of a readiness.
+const (
+	readyFor  = time.Second     // an answer stays true
+	readyTime = 2 * time.Second // for all databases to answer
+)
+
+// ask returns why a database does not answer, or has failed. One request asks; others wait for it.
+func (x *readiness) ask(s *Server) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if time.Since(x.when) < readyFor {
+		return x.err
+	}
+	ctx, cancel := context.WithTimeout(s.ends, readyTime)
+	defer cancel()
+	x.err = nil
+	for name, d := range s.databases {
+		_, err := d.Collections(ctx)
+		if err == nil { // an empty batch stores nothing, and tells of a failed disk
+			err = d.NewBatch().Commit(ctx)
+		}
+		if err != nil {
+			s.opt.Logger.Error("not ready", "database", name, "error", err)
+			x.err = &statusError{http.StatusServiceUnavailable, "failed",
+				"a database does not answer, or has failed: the log of the server says why"}
+		}
+	}
+	x.when = time.Now()
+	return x.err
 }

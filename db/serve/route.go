@@ -426,6 +426,9 @@ func (s *Server) answer(r *request) (err error) {
 	}
 	setPathValues(r.Request, pattern)
 	if d := r.PathValue("database"); d != "" {
+		if !r.access.knows(d) {
+			return fault.NotFound("database %q", d)
+		}
 		r.access = r.access.in(d)
 	}
 	if err := r.access.permits(o, r.PathValue("collection")); err != nil {
@@ -580,17 +583,23 @@ func marshal(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// problem returns the problem of an error. An error of no known kind may name paths of this machine: a sender
-// with a token does not get its text, and the log has it.
+// problem returns the problem of an error. An error of no known kind may name paths of this machine, and that
+// of an encoder has what its program has written: a sender with a token does not get its text, and the log
+// has it.
 func (s *Server) problem(err error) *rest.Problem {
 	p := rest.NewProblem(err)
 	var own *statusError
 	if errors.As(err, &own) {
 		p.Status, p.Code, p.Title = own.status, own.code, http.StatusText(own.status)
 	}
-	if p.Code == "internal" && s.opt.Access != nil {
+	switch { // a program may have written anything
+	case s.opt.Access == nil:
+	case p.Code == "internal":
 		s.opt.Logger.Error("internal error", "error", err)
 		p.Detail = "fddhdb: the server has failed at this: its log says how"
+	case p.Code == "encoder":
+		s.opt.Logger.Error("encoder failed", "error", err)
+		p.Detail = "fddhdb: encoder has failed: the log of the server says how"
 	}
 	return p
 }

@@ -74,6 +74,7 @@ type Server struct {
 	streams   atomic.Int32 // requests that take no place
 	held      atomic.Int64 // bytes of bodies in memory
 	jobs      jobs
+	ready     readiness
 	metrics   *metrics
 
 	compressed http.Handler // serve, with answers compressed

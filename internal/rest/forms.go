@@ -215,6 +215,7 @@ type CardQuery struct {
 	Where string   `json:"where,omitempty" doc:"items that match; empty: all"`
 	Args  Args     `json:"args,omitempty" doc:"the values of the placeholders ? in where, in order"`
 	Limit int      `json:"limit,omitempty" doc:"of items that match; 24 by default"`
+	Whole bool     `json:"whole,omitempty" doc:"long texts are not cut"`
 	Seed  *uint64  `json:"seed,omitempty" doc:"choose at random, for each seed others; default: the first ones"`
 }
 
@@ -236,7 +237,6 @@ type Card struct {
 	PayloadType  string   `json:"payload_type,omitempty" doc:"by its content"`
 	Text         string   `json:"text,omitempty" doc:"the payload, if it is text"`
 	Picture      string   `json:"picture,omitempty" doc:"where its picture is, below the path of the item"`
-	Shortened    bool     `json:"shortened,omitempty" doc:"long texts are cut"`
 }
 
 // MapQuery asks for a map of items.

@@ -38,6 +38,9 @@ func exploreCommand(e *env) *cobra.Command {
 	v.f.BoolVar(&open, "open", false, "open the page in the browser")
 	v.f.BoolVar(&write, "write", false, "let the page change the database")
 	return v.does(func() error {
+		if isURL(v.dir) {
+			return exit.Usagef("the server has the page itself: open %s in a browser", v.dir)
+		}
 		if !serve.IsLoopback(o.Address) {
 			return exit.Usagef("--address %q: a port of this machine is expected, such as 127.0.0.1:8080; fddhdb serve serves others, with tokens",
 				o.Address)
@@ -57,7 +60,10 @@ func (v *verb) explore(o *server.Flags, open bool) error {
 	}
 	name, err := nameOf(v.dir)
 	if err != nil {
-		return err
+		name = childName // any folder can be looked at
+	}
+	if v.signals != nil {
+		v.signals.Serving(server.Grace, func() {})
 	}
 	pool, err := v.encoders(v.dir, v.d)
 	if err != nil {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"runtime/debug"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/mcp"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/server"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db/client"
 )
@@ -55,6 +57,10 @@ func (v *verb) assist(write bool) error {
 		return err
 	}
 	defer closeWords()
+	defer context.AfterFunc(v.ctx, closeWords)() // a call that waits for a program ends, too
+	if v.signals != nil {
+		v.signals.Serving(server.Grace, func() {})
+	}
 	out := &replies{to: v.Printer}
 	name, err := nameOf(v.dir)
 	if err != nil {

@@ -46,7 +46,7 @@ func serveCommand(e *env) *cobra.Command {
 		Every verb takes such a URL in place of DIR: fddhdb count http://127.0.0.1:7070/photos.
 		Verbs on this machine may go on giving the folder: they find the server by its socket.
 		/openapi.json describes the requests, docs/SERVE.md explains them. /metrics is for
-		Prometheus; /healthz and /readyz say that the server runs.
+		Prometheus; /healthz says that the server runs, /readyz that no database has failed.
 
 		On a loopback address everybody on this machine may do everything. On another address
 		requests need a token of the file --tokens (see fddhdb token), and the server a
@@ -86,7 +86,7 @@ func serveCommand(e *env) *cobra.Command {
 	})
 }
 
-// childName is the name of the database of a child in URLs. Any folder may be one, whatever its name.
+// childName is the name in URLs of a database whose folder may have any name.
 const childName = "db"
 
 // runAsChild serves one database to the program at the other end of standard input, until that ends.

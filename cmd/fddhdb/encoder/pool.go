@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -35,6 +34,7 @@ const (
 type Pool struct {
 	all   []*pooled
 	byUse map[use]*pooled
+	once  sync.Once
 }
 
 // use names what an encoder is for.
@@ -85,14 +85,6 @@ func (p *Pool) Has(collection, modality string, input db.EncoderInput) bool {
 	return p.byUse[use{collection, modality, input}] != nil
 }
 
-// Longest returns the time that one input may take; 0 if there is no encoder.
-func (p *Pool) Longest(collection, modality string, input db.EncoderInput) time.Duration {
-	if e := p.byUse[use{collection, modality, input}]; e != nil {
-		return e.Longest()
-	}
-	return 0
-}
-
 // Encode returns the vector of a text, or of the file with a path, of dim dimensions. The error is ErrNone,
 // ErrBusy, the error of the context, or that of Encoder.Encode. The vector belongs to the pool. Until Encode
 // returns, the program may read the file, also behind the end of the context.
@@ -120,15 +112,19 @@ func (p *Pool) Encode(ctx context.Context, collection, modality string, input db
 	if err != nil {
 		return Vector{}, err
 	}
-	e.keep(content, all[0])
+	if input == db.InputText { // the path of a file does not tell what is in it
+		e.keep(content, all[0])
+	}
 	return all[0], nil
 }
 
-// Close ends the programs.
+// Close ends the programs, also those that encode. It may be called again.
 func (p *Pool) Close() {
-	for _, e := range p.all {
-		e.Close()
-	}
+	p.once.Do(func() {
+		for _, e := range p.all {
+			e.Close()
+		}
+	})
 }
 
 // enter waits for the turn, unless many wait already. The caller takes the element out of turn again.

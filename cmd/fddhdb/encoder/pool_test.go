@@ -37,8 +37,7 @@ func TestPool(t *testing.T) {
 	if got := p.Modalities("main", db.InputText); !slices.Equal(got, []string{"text"}) {
 		t.Errorf("modalities %v", got)
 	}
-	if got := p.Modalities("other", db.InputText); len(got) > 0 || p.Longest("other", "text",
-		db.InputText) != 0 {
+	if got := p.Modalities("other", db.InputText); len(got) > 0 {
 		t.Errorf("modalities %v of files", got)
 	}
 	_, err := p.Encode(t.Context(), "main", "image", db.InputText, dim, "x")

@@ -47,6 +47,23 @@ func (d *draft) fit(most int) (*mcp.CallToolResult, error) {
 	if r, err := d.result(d.rows, &cutter{text: most}, most); r != nil || err != nil {
 		return r, err
 	}
+	// Texts of the length that just fits, where that is longer than the first cutter leaves them.
+	var longest *mcp.CallToolResult
+	for low, high := cutters[0].text, most; low+low/8 < high; {
+		n := (low + high) / 2
+		r, err := d.result(d.rows, &cutter{text: n}, most)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			low, longest = n, r
+		} else {
+			high = n
+		}
+	}
+	if longest != nil {
+		return longest, nil
+	}
 	for i, c := range cutters {
 		if r, err := d.result(d.rows, c, most); r != nil || err != nil {
 			return r, err

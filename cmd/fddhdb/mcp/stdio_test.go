@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -47,5 +48,45 @@ func TestRun(t *testing.T) {
 			t.Error(err)
 		}
 		_ = asks.Close()
+	}
+}
+
+// What is no message is answered by an error, and the conversation goes on; it ends with its input, when all
+// is answered.
+func TestLines(t *testing.T) {
+	s, err := New(newDatabase(t), Options{Collection: "notes"})
+	check(t, err)
+	call := `{"jsonrpc":"2.0","id":"%","method":"tools/call","params":{"name":"count_items","arguments":{}}}`
+	for name, c := range map[string]struct{ line, want string }{
+		"garbage":      {"garbage", "no JSON: invalid character 'g'"},
+		"no number":    {`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"k":NaN}}`, "no JSON"},
+		"half":         {`{"jsonrpc":"2.0","id":7,`, "no JSON: unexpected end"},
+		"array":        {`[` + call + `]`, "no message of JSON-RPC 2.0"},
+		"no message":   {`{"id":7}`, "no message of JSON-RPC 2.0"},
+		"null":         {`null`, "no message of JSON-RPC 2.0"},
+		"long":         {strings.Repeat("x", maxLine+1), "at most 16777216 bytes"},
+		"no method":    {`{"jsonrpc":"2.0","id":7,"method":"fly"}`, "method not found"},
+		"no params":    {`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`, "params"},
+		"blank":        {"  \t\r", ""},
+		"deep nesting": {strings.Repeat(`{"a":`, 20_000), "no JSON"},
+	} {
+		in := strings.Join([]string{`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+			`{"jsonrpc":"2.0","method":"notifications/initialized"}`, c.line, call}, "\n") // without an end
+		var out strings.Builder
+		check(t, s.Run(t.Context(), strings.NewReader(in), &out))
+		answers := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		want := 3
+		if c.want == "" {
+			want = 2
+		}
+		if len(answers) != want || !strings.Contains(out.String(), c.want) ||
+			!strings.Contains(out.String(), `{\"count\":20}`) {
+			t.Errorf("%s: %.2000s", name, out.String())
+		}
+		for _, line := range answers {
+			if !json.Valid([]byte(line)) || len(line) > defaultBytes {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
 	}
 }

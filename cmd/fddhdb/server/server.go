@@ -197,6 +197,8 @@ func (f *Files) Run(ctx context.Context, config Config) error {
 	if o.cert != "" {
 		scheme, secure = "https", f.certificate.Config()
 	}
+	// Requests that wait for a program are to end with the server.
+	defer context.AfterFunc(ctx, config.Encoders.Close)()
 	if err := config.Ready(scheme+"://"+l.Addr().String(), s.Names()); err != nil {
 		return errors.Join(err, l.Close())
 	}
