@@ -217,6 +217,7 @@ class _Server:
         if isinstance(body, bytes): headers["Content-Length"] = str(len(body))
         chunked = "Content-Length" not in headers
         if chunked: headers["Transfer-Encoding"] = "chunked"
+        if re.search(r"[\s\x7f]", method + path): raise Invalid(f"{path!r}: a path has no blanks: quote them")
         head = [f"{method} {self.base}{path} HTTP/1.1", *(f"{name}: {x}" for name, x in headers.items()), "", ""]
         sock.sendall("\r\n".join(head).encode("latin-1") + (body if isinstance(body, bytes) else b""))
         if isinstance(body, bytes): return
@@ -321,6 +322,12 @@ def _key(key: Any, where: str = "key") -> str:
     if not isinstance(key, str) or not key:
         raise Invalid(f"{where}: {key!r} is no key: a key is text, or a whole number")
     return key
+
+def _bytes(x: Any, where: str) -> str | None:
+    """Returns bytes in their form in JSON."""
+    if not isinstance(x, (bytes, bytearray, memoryview, type(None))):
+        raise Invalid(f"{where}: {type(x).__name__} is no bytes: text.encode() makes them of a text")
+    return None if x is None else base64.b64encode(x).decode()
 
 def _labels(labels: Any, where: str = "labels") -> List[str]:
     """Returns the labels of an item: one or several, of which whole numbers are classes."""
@@ -494,9 +501,8 @@ class Hit(Item):
         self.similarity: float | None = form.get("similarity")
         self.cursor: str | None = form.get("cursor")
 
-    def to_dict(self) -> JSON:
-        figures = {"distance": self.distance, "score": self.score, "similarity": self.similarity}
-        return {"key": self.key, **figures, **super().to_dict()}
+    def figures(self) -> JSON: return {"distance": self.distance, "score": self.score, "similarity": self.similarity}
+    def to_dict(self) -> JSON: return {"key": self.key, **self.figures(), **super().to_dict()}
 
 class Hits(Sequence[Hit]):
     """The hits of a search, the nearest first. They print as a table."""
@@ -521,12 +527,11 @@ class Hits(Sequence[Hit]):
     def to_pandas(self) -> Any:
         """Returns a pandas.DataFrame with a column for each figure and each field."""
         import pandas  # type: ignore
-        return pandas.DataFrame([{**d.pop("fields"), **d} for d in self.to_dicts()])
-
+        return pandas.DataFrame([{**_columns((d := h.to_dict()).pop("fields")), **d} for h in self._hits])
     def _table(self) -> List[List[str]]:
-        rows = [{"rank": i, **h.to_dict(), **h.fields} for i, h in enumerate(self._hits, 1)]
-        names = [k for k in dict.fromkeys(k for r in rows for k in r) if k not in ("fields", "vectors", "payload")
-                 and any(cast(Any, r.get(k)) not in (None, []) for r in rows)]
+        rows: List[JSON] = [{"rank": i, "key": h.key, **h.figures(), "labels": h.labels, "code": h.code,
+                             **_columns(h.fields)} for i, h in enumerate(self._hits, 1)]
+        names = [k for k in dict.fromkeys(k for r in rows for k in r) if any(r.get(k) not in (None, []) for r in rows)]
         return [names] + [[_cell(r.get(k)) for k in names] for r in rows]
 
     def __repr__(self) -> str:
@@ -539,6 +544,11 @@ class Hits(Sequence[Hit]):
     def _repr_html_(self) -> str:
         rows = ["".join(f"<td>{html.escape(c)}</td>" for c in row) for row in self._table()]
         return "<table><tr>" + "</tr><tr>".join(rows).replace("td>", "th>", 2 * len(self._table()[0])) + "</tr></table>"
+
+def _columns(fields: JSON) -> JSON:
+    """Returns fields as columns, with another name where a figure of a hit has theirs."""
+    own = ("rank", "key", "distance", "score", "similarity", "labels", "code", "payload", "vectors")
+    return {"fields." + k if k in own else k: v for k, v in fields.items()}
 
 def _cell(x: Any) -> str:
     if isinstance(x, float): return f"{x:.4g}"
@@ -580,7 +590,6 @@ class Database:
     def collections(self) -> List[str]: return list(self._server.ask("GET", "/collections")["collections"])
     def collection(self, name: str = "main") -> Collection:
         return Collection(self, self._server.ask("GET", "/collections/" + _escape(name)))
-
     def create(self, name: str = "main", modalities: Mapping[str, Any] | None = None,
                fields: Mapping[str, Any] | None = None, *, bits: int = 0, exist_ok: bool = False) -> Collection:
         """Creates a collection.
@@ -598,7 +607,7 @@ class Database:
             if not exist_ok: raise
         c = self.collection(name)
         def parts(of: JSON) -> Any:
-            return {(x["name"], x.get("dim"), x.get("type"), bool(x.get("sparse")))
+            return {(x["name"], x.get("dim"), x.get("type"), bool(x.get("sparse")), x.get("metric") or "cosine")
                     for part in ("modalities", "fields") for x in of.get(part, [])}
         if not parts(schema) <= parts(c._schema) or c._schema.get("bits", 0) != bits:
             raise Exists(f"collection {name!r} is there, and has another schema: {c._schema}")
@@ -613,7 +622,6 @@ class Database:
     def backup(self, url: str, progress: Progress = None, **options: Any) -> JSON:
         """Makes a backup in a folder, or at such as s3://bucket/prefix."""
         return self._job(":backup", {"url": url, **options}, progress)
-
     def verify(self, deep: bool = False, progress: Progress = None) -> JSON:
         """Reads everything and looks for damage, which is in the findings of the result."""
         return self._job(":verify", {"deep": deep}, progress, twice=True)
@@ -687,7 +695,7 @@ def _item(key: str | None, vectors: Mapping[str, Any] | None = None, labels: Any
         "key": None if key is None else _key(key), "labels": None if labels is None else _labels(labels),
         "vectors": vectors and {name: _vector(x, f'vectors["{name}"]') for name, x in vectors.items()},
         "fields": fields and {name: v for name, v in fields.items() if v is not None},
-        "payload": None if payload is None else base64.b64encode(payload).decode(),
+        "payload": _bytes(payload, "payload"),
         "code": None if code is None else _code(code)}
     return {name: x for name, x in parts.items() if x is not None}
 
@@ -699,11 +707,9 @@ class Collection:
     def __repr__(self) -> str: return f"<fddhdb.Collection {self.name} of {self.db._server.place}>"
     def _ask(self, method: str, path: str, body: Any = None, twice: bool = True) -> Any:
         return self.db._server.ask(method, self._path + path, body, twice)
-
     def schema(self) -> JSON:
         self._schema = cast(JSON, self._ask("GET", "")["schema"])
         return self._schema
-
     def _one(self, what: str) -> str:
         """Returns the name of the only modality."""
         names = [str(m["name"]) for m in self._schema.get("modalities", [])]
@@ -733,8 +739,8 @@ class Collection:
             parts["labels"] = _column(labels, "labels", lambda v, at: "" if v is None else
                                       "[" + ",".join(map(_quoted, _labels(v, at))) + "]")
         if payloads is not None:
-            parts["payload"] = _column(payloads, "payloads", lambda v, _: "" if v is None else
-                                       _quoted(base64.b64encode(v).decode()))
+            parts["payload"] = _column(payloads, "payloads", lambda v, at: "" if v is None else
+                                       _quoted(str(_bytes(v, at))))
         bar = _Bar("add", progress)
         try:
             if not (parts or fields or merge) and len(given) + (codes is not None) == 1:
@@ -755,7 +761,6 @@ class Collection:
     def _import(self, what: str, body: Body, headers: Dict[str, str], twice: bool = False) -> int:
         answer = self.db._server.send("POST", f"{self._path}:import?{what}", body, headers, twice=twice)
         return int(answer["items"])
-
     def _add_lines(self, parts: Dict[str, Column], nested: Dict[str, Dict[str, Column]], bar: _Bar, what: str,
                    twice: bool) -> int:
         """Sends items as lines of JSON."""
@@ -801,20 +806,20 @@ class Collection:
         """Deletes items by a key, by keys, or all that match, and returns how many there were."""
         if (keys is None) == (where is None): raise Invalid("delete: one of keys and where says what to delete")
         body: JSON = {"where": where, "args": list(args)}
-        if keys is not None: body = {"keys": [_key(k) for k in ([keys] if isinstance(keys, (str, int)) else keys)]}
+        if isinstance(keys, (str, numbers.Integral)): keys = [cast(str, keys)]
+        if keys is not None: body = {"keys": [_key(k) for k in keys]}
         return int(self._ask("POST", ":delete", body)["deleted"])
 
     def _get(self, path: str, **parameters: Any) -> Tuple[str, str]:
         """Returns a request with parameters."""
-        return "GET", self._path + path + "?" + urllib.parse.urlencode({
-            name: v if name != "args" else _json(list(v)).decode() for name, v in parameters.items() if v != ()
-            and v != "" and v != 0}, quote_via=urllib.parse.quote)
+        parameters["args"] = _json(list(args)).decode() if len(args := parameters.get("args", ())) else ""
+        given = {name: v for name, v in parameters.items() if v != "" and v != 0}
+        return "GET", f"{self._path}{path}?{urllib.parse.urlencode(given, quote_via=urllib.parse.quote)}"
 
     def items(self, where: str = "", args: Sequence[Any] = (), *, sample: int = 0, seed: int = 0) -> Iterator[Item]:
         """Yields all items that match, or so many of them at random, in the order in which they were first put."""
         request = self._get(":export", where=where, args=args, sample=sample, seed=seed)
         return (Item(json.loads(line)) for line in self.db._server.lines(*request))
-
     def keys(self, prefix: str = "", limit: int = 0) -> Iterator[str]:
         """Yields the keys that begin so, in their order."""
         return map(json.loads, self.db._server.lines(*self._get("/keys", prefix=prefix, limit=limit)))
@@ -822,7 +827,6 @@ class Collection:
     def __len__(self) -> int: return self.count()
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and key != "" and list(self.keys(key, 1)) == [key]
-
     def vectors(self, modality: str | None = None, where: str = "", args: Sequence[Any] = ()) -> Array:
         """Returns vectors, an array of float32 a row for each item that matches and has one, in the order of items."""
         name = modality or self._one("vectors")
@@ -832,7 +836,6 @@ class Collection:
     def codes(self, where: str = "", args: Sequence[Any] = ()) -> Array:
         """Returns codes, an array of uint8 with a row for each item that matches, in the order of items."""
         return self._array(codes="true", where=where, args=args)
-
     def _array(self, **parameters: Any) -> Array:
         with self.db._server.stream(*self._get(":export", **parameters)) as r:
             out = _numpy().lib.format.read_array(r, allow_pickle=False)
@@ -850,11 +853,9 @@ class Collection:
         recall asks for an answer by vectors, 1 for an exact one.
         """
         return self._find(":search", {n: x for n, x in locals().items() if n not in ("self", "vector")}, vector)
-
     def radius(self, radius: int, vector: Any = None, **query: Any) -> Hits:
         """Returns the first k items within so many bits, and their number: Hits.total. query is as for search."""
         return self._find(":radius", {"include": ("labels", "fields"), **query, "radius": radius}, vector)
-
     def _find(self, path: str, query: JSON, vector: Any) -> Hits:
         # What has its default is left out; an array is never one.
         query = {n.rstrip("_"): v for n, v in query.items() if n in ("k", "radius", "code") and v is not None or v}
@@ -866,17 +867,16 @@ class Collection:
 
     def count(self, where: str = "", args: Sequence[Any] = ()) -> int:
         return int(self._ask("POST", ":count", {"where": where, "args": list(args)})["count"])
-
     def facets(self, by: str = "label", where: str = "", args: Sequence[Any] = (), limit: int = 0) -> Dict[Any, int]:
         """Returns the number of items of each label, or of each value of a field, the largest first."""
         body = {"by": by, "where": where, "args": list(args), "limit": limit}
         return {c["value"]: c["items"] for c in self._ask("POST", ":facets", body)["counts"]}
-
-    def embed(self, text: str | None = None, *, file: bytes | None = None, from_: str | None = None) -> Array:
-        """Returns the vector that the encoder of a modality makes of a text, or of the bytes of a file."""
-        body: JSON = {"from": from_, "text": text, "file": None if file is None else base64.b64encode(file).decode()}
-        vector = base64.b64decode(self._ask("POST", ":embed", body)["vector"])
-        return cast("Array", _numpy().frombuffer(vector, dtype="<f4").astype("f4"))
+    def embed(self, text: str | None = None, *, file: bytes | None = None, from_: str | None = None) -> Any:
+        """Returns the vector that an encoder makes of a text, or of the bytes of a file: array or {index: number}."""
+        body: JSON = {"from": from_, "text": text, "file": _bytes(file, "file")}
+        x = self._ask("POST", ":embed", body)["vector"]
+        if isinstance(x, dict): return dict(zip(x["i"], x["v"]))
+        return cast("Array", _numpy().frombuffer(base64.b64decode(x), dtype="<f4").astype("f4"))
 
     def train(self, progress: Progress = None, **settings: Any) -> JSON:
         """Learns codes. settings of this and other jobs are those of the verbs of fddhdb, as bits=64, activate=True."""

@@ -73,6 +73,22 @@ class Base(unittest.TestCase):
 
 
 class Test(Base):
+    def test_odd_fields(self):
+        """Fields with the names of figures are beside these, and values of the wrong kind are refused."""
+        c = self.db.create("odd", {"image": 8}, {"key": "string", "score": "int"})
+        c.put("a/b", self.vectors(1)[0], fields={"key": "K2", "score": 7})
+        table = repr(c.search(self.vectors(1)[0]))
+        self.assertIn("fields.key", table)
+        self.assertRegex(table, r"a/b .* K2 ")
+        for what in (lambda: c.put("x", payload="text"), lambda: c.add(["x"], payloads=["text"]),
+                     lambda: c.embed(file="x")):
+            self.refused(fddhdb.Invalid, "is no bytes", what)
+        self.assertEqual(c.delete(np.int64(3)), 0)
+        self.assertEqual([i.key for i in c.items("score = ?", np.array([7]))], ["a/b"])
+        self.refused(fddhdb.Invalid, "a path has no blanks", self.db.request, "GET", "/x HTTP/1.1\r\nX-Evil: 1\r\nY:")
+        self.refused(fddhdb.Exists, "another schema", self.db.create, "odd", {"image": {"dim": 8, "metric": "dot"}},
+                     exist_ok=True)
+
     def test_texts(self):
         """Texts are searched for by the program that the collection has for it."""
         c = self.collection(20)
@@ -94,7 +110,7 @@ class Test(Base):
             self.assertEqual(c.search(text="four", k=5).keys, c.search(x, k=5).keys)
             self.assertEqual(c.search(text="four", k=5, where="label = 'cat'").keys,
                              c.search(x, k=5, where="label = 'cat'").keys)
-            self.refused(fddhdb.Invalid, "of texts: image", lambda: c.search(text="four", from_="words"))
+            self.refused(fddhdb.Invalid, "of texts are for image", lambda: c.search(text="four", from_="words"))
 
     def test_six_lines(self):
         x = self.vectors(10_000, 64)
