@@ -3,7 +3,7 @@
 #
 #   docker build -t fddhdb .
 #   docker run --rm -v fddhdb:/data fddhdb token tokens --name admin --scope admin
-#   docker run -d -v fddhdb:/data -p 7070:7070 fddhdb
+#   docker run -d -v fddhdb:/data -p 127.0.0.1:7070:7070 fddhdb
 #   docker run --rm -it -v "$PWD:/data" -u "$(id -u):$(id -g)" fddhdb a.db
 #
 # Databases are in /data. Without arguments it serves main.db there, which it creates, by

@@ -125,8 +125,8 @@ func TestCards(t *testing.T) {
 			!slices.Equal(card.Modalities, []string{"x"}) || !slices.Equal(card.Labels, it.Labels) {
 			t.Errorf("%q: %+v", key, card)
 		}
-		if whole := post[rest.Cards](t, s, "cards", rest.CardQuery{Keys: []string{key}, Whole: true}); key == "long" &&
-			whole.Cards[0].Text != long {
+		whole := post[rest.Cards](t, s, "cards", rest.CardQuery{Keys: []string{key}, Whole: true})
+		if key == "long" && whole.Cards[0].Text != long {
 			t.Errorf("%d bytes of the whole text", len(whole.Cards[0].Text))
 		}
 		path := card.Picture
@@ -343,7 +343,8 @@ func TestMap(t *testing.T) {
 			}
 			odd = append(odd, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"x": x}})
 		}
-		if got := post[rest.Map](t, mainServer(t, Options{}, odd...), "map", rest.MapQuery{}); got.Shown < .5 {
+		got := post[rest.Map](t, mainServer(t, Options{}, odd...), "map", rest.MapQuery{})
+		if got.Shown < .5 {
 			t.Errorf("of numbers near %v: %v is shown", size, got.Shown)
 		}
 	}

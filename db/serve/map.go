@@ -80,8 +80,8 @@ func drawMap(ctx context.Context, c api.Collection, in *rest.MapQuery) (*rest.Ma
 	return out, ctx.Err()
 }
 
-// basisOf returns what a map is drawn by: a modality with its dimensions, or "" for codes; and whether only the
-// directions of its vectors count.
+// basisOf returns what a map is drawn by: a modality with its dimensions, or "" for codes; and whether only
+// the directions of its vectors count.
 func basisOf(ctx context.Context, c api.Collection, by string) (_ string, dim int, cosine bool, _ error) {
 	schema, err := c.Schema(ctx)
 	if err != nil {

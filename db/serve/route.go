@@ -593,7 +593,7 @@ func (s *Server) problem(err error) *rest.Problem {
 		p.Status, p.Code, p.Title = own.status, own.code, http.StatusText(own.status)
 	}
 	switch { // a program may have written anything
-	case s.opt.Access == nil:
+	case s.opt.Access == nil || s.opt.Details:
 	case p.Code == "internal":
 		s.opt.Logger.Error("internal error", "error", err)
 		p.Detail = "fddhdb: the server has failed at this: its log says how"

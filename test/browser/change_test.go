@@ -3,6 +3,7 @@ package browser
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -109,13 +110,16 @@ func TestExactNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "x", Dim: 3}},
-		Fields: []db.Field{{Name: "n", Type: db.Int}, {Name: "title", Type: db.String}}})
+		Fields: []db.Field{{Name: "n", Type: db.Int}, {Name: "title", Type: db.String},
+			{Name: "lines", Type: db.String}}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	labels, lines := []string{"dog", " padded ", "two\nlines"}, "one\r\ntwo\n"+strings.Repeat("long ", 500)
 	const odd = int64(9007199254740993)
 	want := []float32{.1, 1e-30, 16777217.5}
-	if _, err := c.Put(ctx, &db.Item{Key: "a b/c", Fields: map[string]any{"n": odd, "title": "before"},
+	if _, err := c.Put(ctx, &db.Item{Key: "a b/c", Labels: labels,
+		Fields:  map[string]any{"n": odd, "title": "before", "lines": lines},
 		Vectors: map[string][]float32{"x": want}, Payload: []byte{0, 255}}); err != nil {
 		t.Fatal(err)
 	}
@@ -136,10 +140,91 @@ func TestExactNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var stored struct {
+		Labels []string
+		Fields map[string]any
+	}
+	if err := json.Unmarshal(out, &stored); err != nil || !slices.Equal(stored.Labels, labels) ||
+		stored.Fields["lines"] != lines {
+		t.Errorf("%v, %v", stored, err)
+	}
 	for _, part := range []string{fmt.Sprint(odd), `"payload":"AP8="`, `[0.1,1e-30,16777218]`} {
 		if !strings.Contains(string(out), part) {
 			t.Errorf("stored is %s, without %s", out, part)
 		}
+	}
+}
+
+// Items that are chosen on the map are labelled together. What is stored as JSON has whole texts. A training
+// is followed, and what it has made can be used at once.
+func TestManyAtOnce(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "many.db")
+	d, err := db.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "x", Dim: 8}},
+		Fields: []db.Field{{Name: "story", Type: db.String}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 120 {
+		x := make([]float32, 8)
+		for j := range x {
+			x[j] = float32((i*7+j*j)%13) / 13
+		}
+		x[i%2] += 3
+		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprintf("key %03d", i),
+			Labels: []string{fmt.Sprint("class ", i%2)}, Vectors: map[string][]float32{"x": x},
+			Fields:  map[string]any{"story": strings.Repeat("long ", 999)},
+			Payload: []byte{byte(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	page := explore(t, dir, "--write")
+	b := browse(t, page)
+	b.open("/models")
+	b.press(b.button("Train"), kb.Enter)
+	b.until(`document.querySelector(".job")?.textContent.includes("done") && document.querySelector(".badge.active")`)
+	b.shot("job")
+	b.accessible("job")
+	b.do(chromedp.Click(chromedp.CSS(`nav a[data-view=search]`)))
+	b.until(`document.querySelectorAll(".card").length === 36 && document.querySelector("#radius").checkVisibility()`)
+
+	b.open("/map")
+	b.until(`document.querySelectorAll(".legend li").length === 2`)
+	b.lasso()
+	b.until(`document.querySelectorAll("#chosen .card").length === 60`)
+	b.press(b.button("Label"), kb.Enter)
+	b.do(chromedp.SendKeys(chromedp.CSS("#newLabel"), "chosen\r"))
+	b.until(`!document.querySelector("dialog")`)
+	var n struct{ Count int }
+	ask(t, page, "/collections/main:count", map[string]any{"where": "label = 'chosen' AND label IN ('class 0', 'class 1')"}, &n)
+	if n.Count != 120 {
+		t.Errorf("%d items are labelled", n.Count)
+	}
+	b.open("/?key=key+001&k=5&from=x&to=x")
+	b.until(`document.querySelectorAll(".card").length === 5`)
+	eval[bool](b, `(() => {
+  window.saved = [];
+  URL.createObjectURL = (blob) => (window.saved.push(blob.text()), "blob:none");
+  return true;
+})()`)
+	b.press(b.button("JSON"), kb.Enter)
+	b.until(`window.saved.length === 1`)
+	var rows []struct {
+		Key    string
+		Labels []string
+		Fields map[string]string
+	}
+	saved := eval[string](b, `window.saved[0]`)
+	if err := json.Unmarshal([]byte(saved), &rows); err != nil || len(rows) != 5 ||
+		len(rows[4].Fields["story"]) != 5*999 || !slices.Contains(rows[4].Labels, "chosen") {
+		t.Errorf("%d rows, %v", len(rows), err)
 	}
 }
 
@@ -220,17 +305,7 @@ func TestMap(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.until(`!document.querySelector("#chosen .card")`)
 
-	box := eval[map[string]float64](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector("canvas").getBoundingClientRect())`)
-	mouse := func(kind input.DispatchMouseEventType, x, y float64) {
-		call(b, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind,
-			X: box["x"] + x*box["width"], Y: box["y"] + y*box["height"], Button: input.MouseButtonLeft,
-			ClickCount: 1})
-	}
-	mouse(input.DispatchMouseEventTypeMousePressed, .02, .02)
-	for _, p := range [][2]float64{{.98, .02}, {.98, .98}, {.02, .98}} {
-		mouse(input.DispatchMouseEventTypeMouseMoved, p[0], p[1])
-	}
-	mouse(input.DispatchMouseEventTypeMouseReleased, .02, .9)
+	b.lasso()
 	b.until(`document.querySelectorAll("#chosen .card").length === 60`)
 	b.shot("map-lasso")
 	b.do(chromedp.Click(chromedp.CSS("#chosen .card:nth-child(3) a")))
@@ -242,14 +317,31 @@ func TestMap(t *testing.T) {
 	b.quiet()
 }
 
+// lasso draws around all items of the map.
+func (b *tab) lasso() {
+	b.Helper()
+	box := eval[map[string]float64](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector("canvas").getBoundingClientRect())`)
+	mouse := func(kind input.DispatchMouseEventType, x, y float64) {
+		call(b, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind,
+			X: box["x"] + x*box["width"], Y: box["y"] + y*box["height"], Button: input.MouseButtonLeft,
+			ClickCount: 1})
+	}
+	mouse(input.DispatchMouseEventTypeMousePressed, .02, .02)
+	for _, p := range [][2]float64{{.98, .02}, {.98, .98}, {.02, .98}} {
+		mouse(input.DispatchMouseEventTypeMouseMoved, p[0], p[1])
+	}
+	mouse(input.DispatchMouseEventTypeMouseReleased, .02, .9)
+}
+
 // What is stored as .csv is no formula to a spreadsheet, and quoted where it has to be.
 func TestDownloads(t *testing.T) {
 	b := browse(t, exploreEmoji(t))
 	b.open("/?collection=emoji")
 	b.until(`document.querySelectorAll(".card").length === 36`)
 	got := eval[string](b, `import("/item.js").then((m) => m.csv([
-  {key: "=1+1", labels: ["a", "b"], n: -5, title: 'x "y", z'}, {key: "b", title: "@SUM(A1)", distance: null}]))`)
-	if want := "key,labels,n,title\r\n'=1+1,a;b,-5,\"x \"\"y\"\", z\"\r\nb,,,'@SUM(A1)\r\n"; got != want {
+  {key: "=1+1", labels: ["a", "b"], fields: {n: -5, title: 'x "y", z'}},
+  {key: "b", fields: {title: "@SUM(A1)", key: 7}, distance: null}]))`)
+	if want := "key,labels,n,title,fields.key\r\n'=1+1,a;b,-5,\"x \"\"y\"\", z\",\r\nb,,,'@SUM(A1),7\r\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	b.quiet()

@@ -806,7 +806,7 @@ class Collection:
         """Deletes items by a key, by keys, or all that match, and returns how many there were."""
         if (keys is None) == (where is None): raise Invalid("delete: one of keys and where says what to delete")
         body: JSON = {"where": where, "args": list(args)}
-        if isinstance(keys, (str, numbers.Integral)): keys = [cast(str, keys)]
+        if isinstance(keys, (str, numbers.Integral)): keys = [keys]
         if keys is not None: body = {"keys": [_key(k) for k in keys]}
         return int(self._ask("POST", ":delete", body)["deleted"])
 

@@ -145,7 +145,8 @@ func (f *Files) Run(ctx context.Context, config Config) error {
 	}
 	opt := serve.Options{MaxK: int(min(o.maxK, 1<<30)), MaxBody: int64(o.bodyMiB) << 20, Rate: o.rate,
 		Timeout: o.timeout, Origins: o.origins, Version: version, Encoder: config.Encoders,
-		Logger: slog.New(slog.NewTextHandler(config.Log, nil))}
+		Details: o.tokens == "", // whoever is on this machine
+		Logger:  slog.New(slog.NewTextHandler(config.Log, nil))}
 	pictures, err := picture.OpenFolder(o.pictures,
 		func(head []byte) bool { return serve.PictureType(head) != "" })
 	if err != nil {

@@ -26,13 +26,13 @@ export function signIn(text) {
   store?.setItem("token", token);
 }
 
-// send sends a request. A body that is no text and no file becomes JSON.
+// send sends a request. A body that is text has a value of JSON a line; others become JSON.
 export async function send(method, path, body, { signal, headers = {} } = {}) {
   const request = { method, signal, headers: { ...headers } };
   if (token) request.headers.Authorization = `Bearer ${token}`;
   if (body !== undefined) {
-    request.body = JSON.stringify(body);
-    request.headers["Content-Type"] = "application/json";
+    request.body = typeof body === "string" ? body : JSON.stringify(body);
+    request.headers["Content-Type"] = typeof body === "string" ? "application/x-ndjson" : "application/json";
   }
   const response = await fetch(path, request);
   if (!response.ok) throw new ApiError(await response.json().catch(() => ({})), response.status);
@@ -76,7 +76,11 @@ export function picture(state, key, place, props) {
     return img;
   }
   if (!fetched.has(path)) {
-    if (fetched.size > 300) fetched.clear();
+    if (fetched.size >= 300) {
+      const [oldest, url] = fetched.entries().next().value;
+      url.then(URL.revokeObjectURL, () => {});
+      fetched.delete(oldest);
+    }
     fetched.set(path, send("GET", path).then((r) => r.blob()).then((b) => URL.createObjectURL(b)));
   }
   fetched.get(path).then((url) => (img.src = url), () => fetched.delete(path));

@@ -17,8 +17,12 @@ export async function refresh(database) {
   const before = new Map((database.collections ?? []).map((c) => [c.name, c]));
   const figures = await get(base({ database: database.name }));
   database.figures = figures;
-  database.collections = figures.collections.map((c) => ({ ...c, modalities: c.modalities ?? [], fields: c.fields ?? [],
-    loaded: before.get(c.name)?.loaded, encoders: before.get(c.name)?.encoders ?? [], pictures: before.get(c.name)?.pictures ?? [], spaces: before.get(c.name)?.spaces ?? [] }));
+  database.collections = figures.collections.map((c) => {
+    const known = before.get(c.name);
+    const same = known?.space === c.space && known?.spaces.length === c.spaces; // else a training has made another one
+    return { ...c, modalities: c.modalities ?? [], fields: c.fields ?? [], loaded: same && known.loaded,
+      encoders: known?.encoders ?? [], pictures: known?.pictures ?? [], spaces: known?.spaces ?? [] };
+  });
 }
 
 // load asks for what the form needs to know of a collection.
@@ -33,4 +37,8 @@ export const collectionOf = (database, state) => database.collections.find((c) =
 export const spaceOf = (collection, state) =>
   collection?.spaces.find((s) => String(s.space) === state.space) ?? collection?.spaces.find((s) => s.space === collection.space);
 
-export const mayWrite = (database) => database.scope === "write" || database.scope === "admin";
+// mayChange and mayTrain say what this sender may do, and what this collection takes. A copy of an index is never
+// changed, and items that bring codes teach nothing.
+export const mayChange = (database, collection) => ["write", "admin"].includes(database.scope) && !collection?.index_only;
+
+export const mayTrain = (database, collection) => mayChange(database, collection) && collection.modalities.length > 0;

@@ -77,7 +77,7 @@ function refocus(list) {
 
 // conditions splits a filter at its ANDs, but for those in quotes and parentheses. One that has an OR
 // beside them is a single condition.
-export function conditions(where) {
+function conditions(where) {
   const parts = [""];
   let depth = 0;
   for (const [token] of where.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|[\p{L}_][\p{L}\p{Nd}_.-]*|./gsu)) {

@@ -24,12 +24,12 @@ export function base64(bytes) {
   return btoa(text);
 }
 
-export const packed = (numbers) => base64(new Uint8Array(Float32Array.from(numbers).buffer));
+const packed = (numbers) => base64(new Uint8Array(Float32Array.from(numbers).buffer));
 
 // openPicture has the server make the vector of a picture.
 export async function openPicture(chosen, state, from) {
   const bytes = new Uint8Array(await chosen.arrayBuffer());
-  const { vector } = await post(at(state, ":embed"), { from, file: base64(bytes) });
+  const { vector } = await post(at({ ...state, space: "" }, ":embed"), { from, file: base64(bytes) });
   return keep({ name: chosen.name, vector, url: URL.createObjectURL(chosen) });
 }
 

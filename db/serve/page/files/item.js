@@ -1,14 +1,26 @@
 // One item: what can be done with it, a form that changes it, and hits as files.
 
-import { ApiError, at, base, exactly, get, itemPath, send, signedIn } from "./api.js";
-import { mayWrite } from "./database.js";
+import { ApiError, at, base, exactly, get, itemPath, post, send, signedIn } from "./api.js";
+import { mayChange } from "./database.js";
 import { $, bytes, failed, h, list } from "./dom.js";
 import { base64 } from "./files.js";
 import { prose, title } from "./hits.js";
 import { forgetItem } from "./search.js";
+import { similar } from "./state.js";
+
+const atATime = 500; // cards
+
+// cardsOf returns what the page shows of items, in the order of their keys; whole: with long texts.
+export async function cardsOf(state, keys, whole, signal) {
+  const cards = [];
+  for (let i = 0; i < keys.length; i += atATime) {
+    cards.push(...(await post(at(state, ":cards"), { keys: keys.slice(i, i + atATime), whole }, signal)).cards);
+  }
+  return cards;
+}
 
 // actions are buttons that change an item.
-export const actions = (page, item) => mayWrite(page.database) && !page.collection.index_only && [
+export const actions = (page, item) => mayChange(page.database, page.collection) && [
   h("button", { type: "button", class: "button", onclick: () => change(page, item.key) }, "Edit"),
   h("button", { type: "button", class: "button", onclick: () => remove(page, [item.key], title(item, item.key)) }, "Delete"),
 ];
@@ -41,18 +53,23 @@ async function fill(pre, state, key) {
 
 // commands are the search of a state for other doors.
 function commands(state) {
-  const url = location.origin + base(state);
   const shell = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
-  const query = Object.fromEntries(Object.entries({ key: state.key, from: state.from, to: state.to, where: state.where, k: state.k }).filter(([, v]) => v !== ""));
-  const main = state.collection === "main";
-  const flags = [["collection", main ? "" : state.collection], ["key", state.key], ["from", state.from], ["to", state.to], ["where", state.where], ["k", state.k]]
-    .filter(([, v]) => v !== "").map(([k, v]) => (k === "k" ? `-k ${v}` : `--${k}=${shell(v)}`));
-  const python = Object.entries(query).map(([k, v]) => `${k === "from" ? "from_" : k}=${JSON.stringify(v)}`);
+  const least = similar(state);
+  const given = (all) => Object.entries(all).filter(([, v]) => v !== "" && v !== undefined);
+  const asks = { key: state.key, from: state.from, to: state.to, where: state.where, k: state.k, radius: state.within ? state.radius : "",
+    min_similarity: least === "" ? "" : Number(least), rerank: state.rerank === "auto" ? "" : state.rerank };
+  const flags = given({ collection: state.collection === "main" ? "" : state.collection, space: state.space, ...asks })
+    .map(([k, v]) => (k === "k" ? `-k ${v}` : `--${k.replace("_", "-")}=${shell(v)}`));
+  const { radius, ...rest } = Object.fromEntries(given(asks));
+  const python = Object.entries(rest).map(([k, v]) => `${k === "from" ? "from_" : k}=${JSON.stringify(v)}`);
+  const call = radius === undefined ? `search(${python.join(", ")})` : `radius(${[radius, ...python].join(", ")})`;
   const database = `${location.origin}/${encodeURIComponent(state.database)}`;
+  const path = at(state, radius === undefined ? ":search" : ":radius");
   return [
     ["Command", `${signedIn() ? "FDDHDB_TOKEN=... " : ""}fddhdb search ${shell(database)} ${flags.join(" ")}`],
-    ["curl", `curl ${signedIn() ? '-H "Authorization: Bearer $FDDHDB_TOKEN" ' : ""}-d ${shell(JSON.stringify(query))} ${shell(`${url}/collections/${encodeURIComponent(state.collection)}:search`)}`],
-    ["Python", `import fddhdb\ndb = fddhdb.connect(${JSON.stringify(database)}${signedIn() ? ", token=..." : ""})\nprint(db.collection(${JSON.stringify(state.collection)}).search(${python.join(", ")}))`],
+    ["curl", `curl ${signedIn() ? '-H "Authorization: Bearer $FDDHDB_TOKEN" ' : ""}-d ${shell(JSON.stringify(Object.fromEntries(given(asks))))} ${shell(location.origin + path)}`],
+    // The client for Python looks at the active space.
+    ...(state.space ? [] : [["Python", `import fddhdb\ndb = fddhdb.connect(${JSON.stringify(database)}${signedIn() ? ", token=..." : ""})\nprint(db.collection(${JSON.stringify(state.collection)}).${call})`]]),
   ];
 }
 
@@ -65,20 +82,33 @@ function command([name, text]) {
   return h("div", { class: "copy" }, h("h3", {}, name, copy), h("pre", { class: "code", tabindex: 0, "aria-label": name }, text));
 }
 
-// downloads are buttons that store hits as files.
+// downloads are buttons that store hits as files, with the whole texts of their items.
 export function downloads(state, entries) {
-  const rows = () => entries.map(({ item, ...hit }) => ({ key: hit.key, distance: hit.distance, similarity: hit.similarity, labels: item?.labels, ...item?.fields }));
   const save = (kind, text) => {
     const url = URL.createObjectURL(new Blob([text], { type: kind === "csv" ? "text/csv" : "application/json" }));
     h("a", { href: url, download: `${state.collection}.${kind}` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
   };
-  return ["csv", "json"].map((kind) => h("button", { type: "button", class: "button", title: `Store what is shown as ${kind.toUpperCase()}`,
-    onclick: () => save(kind, kind === "csv" ? csv(rows()) : JSON.stringify(rows(), null, 2)) }, kind.toUpperCase()));
+  const begin = async (kind, event) => {
+    const button = event.currentTarget;
+    button.disabled = true;
+    try {
+      const items = new Map((await cardsOf(state, entries.map((e) => e.key), true)).map((card) => [card.key, card]));
+      const rows = entries.map((e) => ({ key: e.key, distance: e.distance, similarity: e.similarity, labels: items.get(e.key)?.labels, fields: items.get(e.key)?.fields, text: items.get(e.key)?.text }));
+      save(kind, kind === "csv" ? csv(rows) : JSON.stringify(rows, null, 2));
+    } catch (error) {
+      button.after(failed(error));
+    }
+    button.disabled = false;
+  };
+  return ["csv", "json"].map((kind) => h("button", { type: "button", class: "button", title: `Store what is shown as ${kind.toUpperCase()}`, onclick: (event) => begin(kind, event) }, kind.toUpperCase()));
 }
 
 // csv writes rows for spreadsheets. These run what begins like a formula: a quote before it keeps it text.
-export function csv(rows) {
+export function csv(all) {
+  const own = ["key", "distance", "similarity", "labels", "text"];
+  // A field with the name of another column has a longer one.
+  const rows = all.map(({ fields, ...row }) => ({ ...row, ...Object.fromEntries(Object.entries(fields ?? {}).map(([k, v]) => [own.includes(k) ? `fields.${k}` : k, v])) }));
   const columns = [...new Set(rows.flatMap(Object.keys))].filter((c) => rows.some((r) => r[c] !== undefined && r[c] !== null));
   const cell = (v) => {
     let text = v === undefined || v === null ? "" : Array.isArray(v) ? v.join(";") : String(v);
@@ -88,11 +118,15 @@ export function csv(rows) {
   return [columns, ...rows.map((r) => columns.map((c) => r[c]))].map((r) => r.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
-// dialog shows a form until it is closed. act does what the button says; its error is shown.
+// dialog shows a form until it is closed. act does what the button says, and gets the signal that the form is
+// closed, and a function that tells how far it is; its error is shown.
 function dialog(heading, verb, act, ...children) {
   const before = document.activeElement;
   const wrong = h("div", {});
+  const far = h("p", { class: "hint", role: "status" });
+  const closed = new AbortController();
   const box = h("dialog", { "aria-label": heading, onclose: () => {
+    closed.abort();
     box.remove();
     if (before?.isConnected) before.focus();
   } });
@@ -101,13 +135,13 @@ function dialog(heading, verb, act, ...children) {
     event.preventDefault();
     go.disabled = true;
     try {
-      await act();
-      box.close();
+      await act(closed.signal, (text) => (far.textContent = text));
+      if (!closed.signal.aborted) box.close();
     } catch (error) {
       wrong.replaceChildren(failed(error));
       go.disabled = false;
     }
-  } }, h("h2", {}, heading), children, wrong,
+  } }, h("h2", {}, heading), children, far, wrong,
   h("div", { class: "tools" }, go, h("button", { type: "button", class: "button", onclick: () => box.close() }, "Cancel"))));
   document.body.append(box);
   box.showModal();
@@ -116,30 +150,52 @@ function dialog(heading, verb, act, ...children) {
 
 // remove deletes items, once somebody has confirmed it.
 export function remove(page, keys, what) {
-  dialog(`Delete ${what}?`, "Delete", async () => {
-    for (let i = 0; i < keys.length; i += 1000) await send("POST", at({ ...page.state, space: "" }, ":delete"), { keys: keys.slice(i, i + 1000) });
+  dialog(`Delete ${what}?`, "Delete", async (signal, tell) => {
+    for (let i = 0; i < keys.length && !signal.aborted; i += 1000) {
+      await post(at({ ...page.state, space: "" }, ":delete"), { keys: keys.slice(i, i + 1000) });
+      tell(`${Math.min(i + 1000, keys.length)} of ${keys.length}`);
+    }
     forgetItem();
     await page.written(page.state.by === "key" && keys.includes(page.state.key) ? { key: "", by: "" } : {});
   }, h("p", {}, "It cannot be undone."));
 }
 
-// label adds a label to items, or takes it away.
+const together = 50; // items that are labelled in one batch
+
+// label adds a label to items, or takes it away. Items that are gone are left out, and those that somebody
+// changes meanwhile are read again.
 export function label(page, keys) {
   const input = h("input", { type: "search", id: "newLabel", required: true });
   const away = h("input", { type: "checkbox" });
-  const box = dialog(`Label ${keys.length} items`, "Label", async () => {
+  const box = dialog(`Label ${keys.length} items`, "Label", async (signal, tell) => {
     const of = { ...page.state, space: "" };
-    for (const key of keys) {
-      const response = await send("GET", at(of, itemPath(key)));
-      const item = await response.json();
-      const labels = (item.labels ?? []).filter((l) => l !== input.value);
-      if (!away.checked) labels.push(input.value);
-      await send("PATCH", at(of, itemPath(key)), { labels });
+    for (let i = 0; i < keys.length && !signal.aborted; i += together) {
+      await labelSome(of, keys.slice(i, i + together), input.value, !away.checked);
+      tell(`${Math.min(i + together, keys.length)} of ${keys.length}`);
     }
     forgetItem();
     await page.written();
   }, h("label", { for: "newLabel" }, "Label"), input, h("label", { class: "check" }, away, h("span", {}, "Take it away")));
   box.querySelector("input").focus();
+}
+
+async function labelSome(of, keys, name, add) {
+  for (let again = 3; ; again--) {
+    const read = await Promise.all(keys.map((key) => send("GET", at(of, itemPath(key))).then((r) => r.text()).then(exactly, (error) => {
+      if (error.status === 404) return null; // it has been deleted
+      throw error;
+    })));
+    const lines = read.filter((item) => item && (item.labels ?? []).includes(name) !== add).flatMap((item) => {
+      const labels = (item.labels ?? []).filter((l) => l !== name);
+      return [{ collection: of.collection, expect: { key: item.key, item } }, { collection: of.collection, merge: { key: item.key, labels: add ? [...labels, name] : labels } }];
+    });
+    try {
+      if (lines.length) await send("POST", `${base(of)}:write`, lines.map((line) => JSON.stringify(line)).join("\n"));
+      return;
+    } catch (error) {
+      if (error.code !== "conflict" || !again) throw error;
+    }
+  }
 }
 
 export const create = (page) => edit(page, null, null);
@@ -167,10 +223,13 @@ function edit(page, item, etag) {
   };
   const key = h("input", { type: "search", value: item?.key ?? "", disabled: item !== null, placeholder: "without one it gets a number" });
   const labels = h("textarea", { rows: 2 });
-  labels.value = (item?.labels ?? []).join("\n");
+  const before = filled(labels, (item?.labels ?? []).join("\n"));
   const parts = [
     row("Key", key, null, (out) => key.value && (out.key = key.value)),
-    row("Labels, one a line", labels, null, (out) => (out.labels = labels.value.split("\n").map((l) => l.trim()).filter(Boolean))),
+    row("Labels, one a line", labels, null, (out) => {
+      if (labels.value !== before) out.labels = labels.value.split("\n").map((l) => l.trim()).filter(Boolean);
+    }),
+    ...(collection.modalities.length ? [] : [code(row, collection, item?.code)]),
     ...collection.fields.map((f) => field(row, f, item?.fields?.[f.name])),
     ...collection.modalities.map((m) => vector(row, page, m, item?.vectors?.[m.name] !== undefined)),
     payload(row, item?.payload),
@@ -196,13 +255,28 @@ function elsewhere(error) {
   throw error;
 }
 
+// filled fills an input, and returns what it has then: browsers change ends of lines.
+function filled(input, text) {
+  input.value = text;
+  return input.value;
+}
+
+// code is an input for the code of an item, in collections whose items bring them.
+function code(row, collection, has) {
+  const input = h("input", { type: "search", class: "mono", required: true });
+  const before = filled(input, has ?? "");
+  return row("Code", input, `${collection.bits / 4} hexadecimal digits`, (out) => {
+    if (input.value !== before) out.code = input.value.trim();
+  });
+}
+
 function field(row, f, value) {
   const text = value === undefined ? "" : String(value.rawJSON ?? value);
   const input = f.type === "bool" ? h("select", {}, ["", "true", "false"].map((v) => h("option", { value: v, selected: v === text }, v)))
-    : text.length > 80 ? h("textarea", { rows: 4 }) : h("input", { type: "search", inputmode: ["int", "float"].includes(f.type) ? "decimal" : null });
-  if (f.type !== "bool") input.value = text;
+    : text.length > 80 || /[\r\n]/.test(text) ? h("textarea", { rows: 4 }) : h("input", { type: "search", inputmode: ["int", "float"].includes(f.type) ? "decimal" : null });
+  const before = f.type === "bool" ? text : filled(input, text);
   return row(f.name, input, f.type === "string" ? null : f.type, (out) => {
-    if (input.value === text && value !== undefined) return; // as it was, to the last digit
+    if (input.value === before) return; // as it was, to the last digit and end of line
     if (input.value === "") {
       delete out.fields[f.name];
       return;
@@ -226,9 +300,9 @@ function vector(row, page, m, has) {
     const chosen = input.files?.[0];
     if (chosen) {
       const file = base64(new Uint8Array(await chosen.arrayBuffer()));
-      out.vectors[m.name] = (await (await send("POST", at(page.state, ":embed"), { from: m.name, file })).json()).vector;
+      out.vectors[m.name] = (await (await send("POST", at({ ...page.state, space: "" }, ":embed"), { from: m.name, file })).json()).vector;
     } else if (pictures || input.value.trim() === "") return;
-    else if (words) out.vectors[m.name] = (await (await send("POST", at(page.state, ":embed"), { from: m.name, text: input.value })).json()).vector;
+    else if (words) out.vectors[m.name] = (await (await send("POST", at({ ...page.state, space: "" }, ":embed"), { from: m.name, text: input.value })).json()).vector;
     else if (m.sparse) out.vectors[m.name] = JSON.parse(input.value);
     else {
       const x = input.value.replace(/^\s*\[|\]\s*$/g, "").split(",").map(Number);

@@ -1,10 +1,10 @@
 // A map of the space: items in a plane, by what they are like, with their labels as colours.
 
 import { at, latest, post, view } from "./api.js";
-import { collectionOf, mayWrite } from "./database.js";
+import { collectionOf, mayChange } from "./database.js";
 import { $, count, failed, h, notice, plural } from "./dom.js";
 import { title } from "./hits.js";
-import { downloads, label, remove } from "./item.js";
+import { cardsOf as cards, downloads, label, remove } from "./item.js";
 import { picker } from "./models.js";
 import { from, grid } from "./search.js";
 
@@ -39,7 +39,7 @@ export async function map(state, database, change, written) {
   const below = h("div", { id: "chosen" });
   const basis = m.by ? `the vectors of ${m.by}` : "the codes";
   $("content").replaceChildren(heading(state, database, change),
-    h("p", { class: "hint" }, `${m.keys.length < m.total ? `${count(m.keys.length)} of ${count(m.total)} items, at random` : plural(m.total, "item", "items")}, by ${basis}: two directions, ${Math.round(100 * m.shown)} % of how they differ. Click on an item to search from it; draw around some to choose them.`),
+    h("p", { class: "hint" }, `${m.keys.length < m.total ? `${count(m.keys.length)} of ${count(m.total)} items: those that have any, at random where there are many` : plural(m.total, "item", "items")}; by ${basis}: two directions, ${Math.round(100 * m.shown)} % of how they differ. Click on an item to search from it; draw around some to choose them.`),
     filter(state, change), h("div", { class: "map" }, canvas, tip), legend(() => paint(canvas)), below);
   listen(canvas, tip, page, below);
   paint(canvas);
@@ -156,6 +156,7 @@ const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 function listen(canvas, tip, page, below) {
   const { map: m } = drawn;
   let lasso = null;
+  let frame = 0;
   const where = (event) => [event.offsetX, event.offsetY];
   const go = (i) => page.ask(from(page.state, m.keys[i]));
   const tell = (i) => {
@@ -173,7 +174,8 @@ function listen(canvas, tip, page, below) {
   canvas.addEventListener("pointermove", (event) => {
     if (lasso) lasso.push(where(event));
     else tell(nearest(canvas, ...where(event), 14));
-    paint(canvas, lasso);
+    cancelAnimationFrame(frame); // moves come faster than a screen shows them
+    frame = requestAnimationFrame(() => paint(canvas, lasso));
   });
   canvas.addEventListener("pointercancel", () => (lasso = null));
   canvas.addEventListener("pointerup", (event) => {
@@ -233,13 +235,13 @@ async function cardsOf(page, below) {
     below.replaceChildren();
     return;
   }
-  const { result, error } = await newestCards((signal) => post(at(page.state, ":cards"), { keys: keys.slice(0, shown) }, signal));
+  const { result, error } = await newestCards((signal) => cards(page.state, keys.slice(0, shown), false, signal));
   if (error) below.replaceChildren(failed(error));
   if (!result) return;
-  const entries = result.cards.map((item) => ({ key: item.key, item }));
+  const entries = result.map((item) => ({ key: item.key, item }));
   const named = keys.length === 1 ? title(entries[0]?.item, keys[0]) : `${count(keys.length)} items`;
   below.replaceChildren(h("div", { class: "headline" }, h("h2", {}, plural(keys.length, "item", "items"), keys.length > shown && `, the first ${shown} of them`),
-    h("div", { class: "tools" }, mayWrite(page.database) && [
+    h("div", { class: "tools" }, mayChange(page.database, page.collection) && [
       h("button", { type: "button", class: "button", onclick: () => label(page, keys) }, "Label"),
       h("button", { type: "button", class: "button", onclick: () => remove(page, keys, named) }, "Delete")], downloads(page.state, entries))),
     grid(page.state, entries, "", page.ask));

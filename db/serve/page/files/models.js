@@ -2,7 +2,7 @@
 
 import { at, base, get, post, send, view } from "./api.js";
 import { lines } from "./chart.js";
-import { mayWrite } from "./database.js";
+import { collectionOf, mayChange, mayTrain } from "./database.js";
 import { $, bytes, count, failed, h, list, notice, number, plural, table, when } from "./dom.js";
 
 // picker is a choice of the collection, where there are several.
@@ -36,11 +36,11 @@ function jobs(state, database, written) {
     } catch (error) {
       wrong.replaceChildren(failed(error));
     }
-    follow(state, running, written);
+    follow(state, database, running, written);
   };
-  follow(state, running, written);
+  follow(state, database, running, written);
   return h("section", { class: "panel", "aria-label": "Jobs" }, h("h2", {}, "Jobs"),
-    mayWrite(database) && h("div", { class: "tools" },
+    mayTrain(database, collectionOf(database, state)) && h("div", { class: "tools" },
       h("label", { for: "bits" }, "Bits"), bits,
       h("button", { type: "button", class: "button", onclick: () => begin(":train", { bits: Number(bits.value), activate: true }) }, "Train"),
       h("button", { type: "button", class: "button", onclick: () => begin(":update", {}) }, "Learn from new items")),
@@ -51,13 +51,13 @@ const recent = 5; // jobs that are shown
 let following = 0;
 
 // follow shows the last jobs, again and again while one of them runs.
-async function follow(state, list, written) {
+async function follow(state, database, list, written) {
   const mine = ++following;
   let before = null;
   for (;;) {
     const all = await get(`${base(state)}/jobs`).then((r) => r.jobs.filter((j) => j.collection === state.collection), () => []);
     if (mine !== following || (before !== null && !list.isConnected)) return;
-    list.replaceChildren(...all.slice(-recent).reverse().map((j) => job(state, j)));
+    list.replaceChildren(...all.slice(-recent).reverse().map((j) => job(state, database, j)));
     if (!all.length) list.replaceChildren(h("p", { class: "hint" }, "No job has run since the server began."));
     const active = all.filter((j) => j.state === "running").length;
     if (before > 0 && active < before) {
@@ -70,12 +70,12 @@ async function follow(state, list, written) {
   }
 }
 
-function job(state, j) {
-  const cancel = () => send("DELETE", `${base(state)}/jobs/${j.id}`).catch(() => {});
+function job(state, database, j) {
+  const cancel = (event) => send("DELETE", `${base(state)}/jobs/${j.id}`).catch((error) => event.target.replaceWith(failed(error)));
   const bar = j.state === "running" && h("progress", { max: j.total || null, value: j.total ? j.done : null, "aria-label": `Progress of ${j.kind}` });
   const text = j.state === "running" ? `${j.stage ?? "begins"}${j.total ? `, ${count(j.done ?? 0)} of ${count(j.total)}` : ""}` : j.error?.detail ?? j.state;
   return h("div", { class: "job" }, h("b", {}, j.kind), bar, h("span", { class: j.error && j.state === "failed" && "wrong" }, text), h("span", { class: "hint" }, when(j.began)),
-    bar && h("button", { type: "button", class: "button", onclick: cancel }, "Cancel"));
+    bar && mayChange(database) && h("button", { type: "button", class: "button", onclick: cancel }, "Cancel"));
 }
 
 function space(s) {

@@ -2,12 +2,12 @@
 
 import { at, latest, picture, post, view } from "./api.js";
 import { distances, histogram, shade } from "./chart.js";
-import { collectionOf, mayWrite } from "./database.js";
+import { collectionOf, mayChange } from "./database.js";
 import { chosen, facets } from "./facets.js";
 import { file } from "./files.js";
 import { $, count, failed, h, list, plural, svg, time } from "./dom.js";
 import { cards, prose, tags, title } from "./hits.js";
-import { about, actions, create, downloads } from "./item.js";
+import { about, actions, cardsOf, create, downloads } from "./item.js";
 import { address, asked, similar } from "./state.js";
 
 const newestHistogram = latest();
@@ -48,10 +48,10 @@ async function find(state, query, signal, after) {
   const keys = result.hits.map((hit) => hit.key);
   const coded = result.space && !after;
   const [shown, encoded] = await Promise.all([
-    keys.length ? post(at(state, ":cards"), { keys }, signal) : { cards: [] },
+    cardsOf(state, keys, false, signal),
     coded ? post(at(state, ":encode"), { from: query.from, text: query.text, key: query.key, vector: query.vector, code: query.code }, signal) : {},
   ]);
-  const items = new Map(shown.cards.map((card) => [card.key, card]));
+  const items = new Map(shown.map((card) => [card.key, card]));
   const entries = result.hits.map((hit) => ({ ...hit, item: items.get(hit.key) }));
   return { ...result, entries, code: encoded.code ?? "", bits: encoded.bits ?? 0, took_us: took };
 }
@@ -219,7 +219,7 @@ function first(page, result) {
 
 // tools are what can be done beside asking.
 function tools(page, entries) {
-  return [mayWrite(page.database) && !page.collection.index_only && h("button", { type: "button", class: "button", onclick: () => create(page) }, "New item"),
+  return [mayChange(page.database, page.collection) && h("button", { type: "button", class: "button", onclick: () => create(page) }, "New item"),
     entries.length > 0 && downloads(page.state, entries)];
 }
 
@@ -264,20 +264,18 @@ function head(page, result, entries, summary) {
   if (state.by === "picture" && named) box.prepend(h("img", { src: named.url, alt: "" }));
   box.append(h("div", { class: "tools" }, tools(page, entries)));
   if (state.by !== "key") return box;
-  const own = entries.find((e) => e.key === state.key)?.item;
   const fill = (item) => {
     if (!item) return;
     box.querySelector("h1").textContent = title(item, `Item ${state.key}`);
     const text = prose(item);
-    box.querySelector(".what").append(...[text && h("p", { class: "prose", tabindex: 0 }, text), tags(item, 12)].filter(Boolean));
+    box.querySelector(".what").append(...[text && h("p", { class: "prose", tabindex: 0 }, text), tags(item, Infinity)].filter(Boolean));
     if (item.picture) box.prepend(picture(state, item.key, item.picture));
     box.querySelector(".tools").prepend(...[actions(page, item)].flat().filter(Boolean));
     box.append(about(page, item));
   };
   const of = JSON.stringify([state.database, state.collection, state.space, state.key]);
-  if (own) asker = { of, item: own };
   if (asker.of === of) fill(asker.item);
-  else post(at(state, ":cards"), { keys: [state.key] }).then(({ cards: [item] }) => fill((asker = { of, item }).item), () => {}); // what is wrong, the search tells
+  else cardsOf(state, [state.key], true).then(([item]) => fill((asker = { of, item }).item), () => {}); // what is wrong, the search tells
   return box;
 }
 
@@ -303,7 +301,7 @@ async function append(page, query, result) {
   else button.remove();
 }
 
-export function explained(x) {
+function explained(x) {
   if (x.plan === "vectors") { // nothing is trained
     return h("section", { class: "panel", "aria-label": "How it was found" },
       h("h2", {}, "Found by a scan of vectors"),

@@ -2,10 +2,10 @@
 
 const views = { "/map": "map", "/models": "models", "/stats": "stats" };
 
-export const paths = { search: "/", map: "/map", models: "/models", stats: "/stats" };
+const paths = { search: "/", map: "/map", models: "/models", stats: "/stats" };
 const texts = ["database", "collection", "space", "from", "to", "text", "key", "code", "rerank", "min-similarity", "where"];
 
-export const defaults = { k: 24, radius: 8, rerank: "auto" };
+const defaults = { k: 24, radius: 8, rerank: "auto" };
 
 // parse reads a state from an address.
 export function parse(url) {
