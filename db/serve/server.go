@@ -30,9 +30,9 @@ type Options struct {
 	// Access says who sends a request; nil lets everybody do everything. An error refuses the request.
 	Access func(r *http.Request) (*Access, error)
 
-	// Details gives senders that Access knows the texts of all errors. They may name paths of this machine, and
-	// have what the programs of encoders have written. Without Details such texts go to Logger alone, unless
-	// Access is nil.
+	// Details gives senders that Access knows the texts of all errors. They may name paths of this machine,
+	// and have what the programs of encoders have written. Without Details such texts go to Logger alone,
+	// unless Access is nil.
 	Details bool
 
 	// MaxBody bounds the body of a request that is read as a whole, in bytes; 0 means 64 MiB. Bodies of

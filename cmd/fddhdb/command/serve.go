@@ -307,7 +307,7 @@ func healthCommand(e *env) *cobra.Command {
 		defer answer.Body.Close()
 		if answer.StatusCode != http.StatusNoContent {
 			var p struct{ Detail string }
-			_ = json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&p) // whoever answers there
+			_ = json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&p) // it may be another server
 			return exit.Failedf("%s is not ready: %s", u.Host,
 				cmp.Or(exit.Reason(term.Plain(p.Detail)), answer.Status))
 		}

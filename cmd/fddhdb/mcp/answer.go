@@ -16,7 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A draft is an answer of which parts can be left out until it is small enough.
+// A draft is an answer that can be made smaller: without its last rows, and with shorter texts.
 type draft struct {
 	rows int // hits, items and the like, that can be left out from the end
 

@@ -67,7 +67,7 @@ func included(include []string, possible string) (bool, error) {
 	return len(include) > 0, nil
 }
 
-// schemas are the schemas of types whose JSON is no matter of their Go.
+// schemas are those of types whose JSON is not that of their fields.
 var schemas = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[rest.Vector](): {Type: "array", Items: &jsonschema.Schema{Type: "number"}},
 	reflect.TypeFor[rest.Fields](): {Type: "object"},
