@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -122,5 +125,42 @@ func TestExploreTrusts(t *testing.T) {
 		if _, errs := stop(); strings.Contains(errs, "--input file --trust image") != (dir == copied) {
 			t.Errorf("%s: %q", dir, errs)
 		}
+	}
+}
+
+// A request that waits for a program ends with explore, which ends well.
+func TestExploreEndsWhileEncoding(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program is a script of a shell")
+	}
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	f := newFixture(t, 10, false)
+	script, started := f.path("encode.sh"), f.path("started")
+	clitest.WriteFile(t, script, "echo >"+started+"\nexec sleep 3600\n")
+	if code, _, errs := do(t, "encoder", f.db, "--set", "text=sh "+script); code != exit.Done {
+		t.Fatal(errs)
+	}
+	page, stop := startExplore(t, "explore", f.db)
+	name := strings.TrimSuffix(filepath.Base(f.db), ".db")
+	answered := make(chan string)
+	go func() {
+		resp, err := http.Post(page+"v1/"+name+"/collections/main:search", "application/json",
+			strings.NewReader(`{"text": "a cat"}`))
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		answered <- fmt.Sprint(resp.StatusCode, string(body), err)
+	}()
+	for _, err := os.Stat(started); err != nil; _, err = os.Stat(started) {
+		time.Sleep(time.Millisecond)
+	}
+	if code, errs := stop(); code != exit.Done {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	if got := <-answered; !strings.Contains(got, `"code":"closing"`) {
+		t.Errorf("the request is answered by %s", got)
 	}
 }
