@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -19,7 +21,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
-	"github.com/google/go-cmp/cmp"
 )
 
 // audio is what the tests add.
@@ -228,7 +229,7 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	to := db.Query{From: "image", To: "audio", Vector: items[7].Vectors["image"], K: 90}
 	res, err := c.Search(ctx, to)
 	failIf(t, err != nil || len(res.Hits) != 40-1, "%d hits, %v", len(res.Hits), err)
-	s, err := c.Stats()
+	s, err := c.Stats(ctx)
 	failIf(t, err != nil || !s.Modalities[0].Learned || s.Modalities[2].Learned ||
 		s.Modalities[2].Items != 40 || s.CodedItems != 89, "%+v, %v", s, err)
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})

@@ -99,9 +99,9 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 	t.Helper()
 	items := dbkit.AllItems(t, a)
 	dbkit.EqualItems(t, items, dbkit.AllItems(t, b))
-	sa, err := a.Stats()
+	sa, err := a.Stats(ctx)
 	must(t, err)
-	sb, err := b.Stats()
+	sb, err := b.Stats(ctx)
 	must(t, err)
 	for _, s := range []*db.CollectionStats{sa, sb} {
 		s.QueryDistances = nil
@@ -410,7 +410,7 @@ func TestCancelledBulkLoad(t *testing.T) {
 	n := len(dbkit.AllItems(t, c))
 	failIf(t, n != 0, "%d items", n)
 	putAll(t, c, dbkit.CodeItems(10, 16, 2, nil))
-	s, err := c.Stats()
+	s, err := c.Stats(ctx)
 	failIf(t, err != nil || s.Items != 10 || s.CodedItems != 10 || s.DistinctCodes > 10, "%+v, %v", s, err)
 	it, err := c.Get(ctx, "9")
 	failIf(t, err != nil || len(it.Code) != 2, "%v, %v", it, err)
@@ -484,7 +484,7 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 		t.Errorf("%s: %d items of a bulk load, and its mark is %q, %v", what, bulk, mark, err)
 	}
 	failIf(t, others < puts, "%s: %d other items of %d", what, others, puts)
-	s, err := c.Stats()
+	s, err := c.Stats(ctx)
 	failIf(t, err != nil || s.Items != bulk+others || s.CodedItems != bulk+others ||
 		s.DistinctCodes != len(codes), "%s: %+v, %d codes, %v", what, s, len(codes), err)
 	for _, plan := range []db.Plan{db.PlanScan, db.PlanDisk} {
@@ -668,7 +668,7 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 			res, err := dbkit.FirstWithin(w.c, q, 0)
 			failIf(t, err != nil || res.Total == 0, "plan %v: %+v, %v", plan, res, err)
 		}
-		s, err := w.c.Stats()
+		s, err := w.c.Stats(ctx)
 		failIf(t, err != nil || s.CodedItems != tr.Items || len(dbkit.AllItems(t, w.c)) != tr.Items,
 			"%+v, %v", s, err)
 		w.reopen()
@@ -707,9 +707,9 @@ func TestItemsOfALoadTeachAfterReopening(t *testing.T) {
 	items := dbkit.Pairs(60+bulkItems, synth.Config{})
 	train(t, c, items[:60], db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	putAll(t, c, items[60:])
-	equal(t, bulkItems, need(c.Stats())(t).Pending)
+	equal(t, bulkItems, need(c.Stats(ctx))(t).Pending)
 	d, c = reopen(t, d, "db", opts)
 	defer dbkit.MustClose(t, d)
-	equal(t, bulkItems, need(c.Stats())(t).Pending)
+	equal(t, bulkItems, need(c.Stats(ctx))(t).Pending)
 	equal(t, bulkItems, need(c.Update(ctx, db.UpdateOptions{}))(t).Items)
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -32,7 +34,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
-	"github.com/google/go-cmp/cmp"
 )
 
 // checkpoints are ways to make one.
@@ -786,7 +787,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 	code, z := need2(was.Encode(full[0]))(t)
 	code2, z2, err := c.Encode(full[0])
 	failIf(t, err != nil || cmp.Diff([]any{code, z}, []any{code2, z2}) != "", "encode: %x, %v", code2, err)
-	s, err := c.Stats()
+	s, err := c.Stats(ctx)
 	failIf(t, err != nil || !s.IndexOnly || s.Taught != 0 || s.Pending != 0 || s.Modalities[0].Items == 0,
 		"stats %+v, %v", s, err)
 
@@ -849,7 +850,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 	d := manyKinds(t, &db.Options{FS: fsys})
 	is := indexOnlyOf(t, d, &db.Options{FS: fsys})
 	v := dbkit.CheckSound(t, is, "as it is")
-	s := need(dbkit.MustCollection(t, is, "main").Stats())(t)
+	s := need(dbkit.MustCollection(t, is, "main").Stats(ctx))(t)
 	whole := dbkit.CheckSound(t, d, "the original")
 	failIf(t, v.CodesUnchecked == 0 || v.CodesChecked == 0 || v.CodesChecked+
 		v.CodesUnchecked != whole.CodesChecked+whole.CodesUnchecked, "%+v, of the whole %+v; %+v", v, whole,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -311,7 +312,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 		must(t, db.Inside(c).Loaded(ctx))
 		checkNear(t, c, code, counts)
 		checkNear(t, then, code, counts)
-		st, err := c.Stats()
+		st, err := c.Stats(ctx)
 		failIf(t, err != nil || st.DistinctCodes != n-2 || (st.IndexBytes > 200_000) != (budget == 0),
 			"%+v, %v", st, err)
 		fine(t, s.Close())

@@ -20,6 +20,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -29,8 +32,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model/fit"
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 )
 
 // heard collects events, in the order in which they come.
@@ -768,7 +769,7 @@ func TestQueryDistances(t *testing.T) {
 	}
 	train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 30}})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 30}})
-	s := need(c.Stats())(t)
+	s := need(c.Stats(ctx))(t)
 	failIf(t, s.QueryDistances != nil, "before any search: %+v", s.QueryDistances)
 	stored := dbkit.AllItems(t, c)
 	nearest := func(q db.Query) int {
@@ -804,7 +805,7 @@ func TestQueryDistances(t *testing.T) {
 	want := summaryOf(slices.Clone(distances))
 	check := func(what string) {
 		t.Helper()
-		diff := cmp.Diff(want, need(c.Stats())(t).QueryDistances, nearly)
+		diff := cmp.Diff(want, need(c.Stats(ctx))(t).QueryDistances, nearly)
 		failIf(t, diff != "", "%s: %s", what, diff)
 	}
 	check("after searches")
@@ -820,14 +821,14 @@ func TestQueryDistances(t *testing.T) {
 	}
 	check("after others")
 	must(t, c.Activate(ctx, 1))
-	if s := need(c.Stats())(t).QueryDistances; s == nil || s.Queries != 1 {
+	if s := need(c.Stats(ctx))(t).QueryDistances; s == nil || s.Queries != 1 {
 		t.Errorf("in space 1: %+v", s)
 	}
 	must(t, c.Activate(ctx, 2))
 	check("in space 2 again")
 	d, _ = reopen(t, d, db.State(d).Engine.Dir, nil)
 	defer d.Close()
-	s = need(dbkit.MustCollection(t, d, "main").Stats())(t)
+	s = need(dbkit.MustCollection(t, d, "main").Stats(ctx))(t)
 	failIf(t, s.QueryDistances != nil, "reopened: %+v", s.QueryDistances)
 }
 

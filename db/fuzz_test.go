@@ -111,7 +111,7 @@ func use(d *db.DB) {
 		if err != nil {
 			continue
 		}
-		_, _ = c.Stats()
+		_, _ = c.Stats(ctx)
 		_, _ = c.Spaces(ctx)
 		_, _ = c.Labels()
 		for range c.Items(ctx, "") {
@@ -330,7 +330,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 			seen++
 			stopIf(t, seen > 1000, "more items than were put")
 		}
-		s, err := c.Stats()
+		s, err := c.Stats(ctx)
 		expected("stats", err)
 		q := db.Query{K: 5, Code: make([]byte, 2)}
 		if s != nil && s.Bits <= codec.MaxBits {

@@ -52,7 +52,7 @@ func goldenListing(t testing.TB, d *db.DB) string {
 	check(err)
 	for _, name := range names {
 		c := dbkit.MustCollection(t, d, name)
-		indexes, err := c.VectorIndexes()
+		indexes, err := dbkit.VectorIndexes(c)
 		check(err)
 		for _, x := range indexes {
 			type point struct { // as it was first listed

@@ -14,6 +14,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -418,7 +419,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 		if a, b := indexed(1), indexed(2); a != one || b != two {
 			t.Errorf("%s: tables of space 1: %s, of space 2: %s", what, a, b)
 		}
-		s, err := c.Stats()
+		s, err := c.Stats(ctx)
 		failIf(t, err != nil || s.IndexBytes > budget, "%s: %d bytes of tables, %v", what, s.IndexBytes, err)
 	}
 	need(c.Reindex(ctx, db.ReindexOptions{}))(t)
@@ -672,7 +673,7 @@ func TestDiskBytes(t *testing.T) {
 	for _, when := range []string{"in the log", "in tables"} {
 		sum := int64(0)
 		for i, c := range all {
-			n := need(c.DiskBytes(ctx))(t)
+			n := need(c.Stats(ctx, db.DiskSize))(t).DiskBytes
 			sum += n
 			failIf(t, i > 0 && (n < 300 || n > 10_000), "%s: 3 items of 100 bytes take %d", when, n)
 			failIf(t, i == 0 && when == "in tables" && (n < 1_000_000 || n > 6_000_000),
@@ -684,6 +685,6 @@ func TestDiskBytes(t *testing.T) {
 			sum, s.DiskBytes)
 	}
 	must(t, d.DropCollection(ctx, "c0"))
-	_, err := all[0].DiskBytes(ctx)
+	_, err := all[0].Stats(ctx, db.DiskSize)
 	failIf(t, err == nil, "a collection that is gone has a size")
 }

@@ -94,7 +94,7 @@ func TestEveryFailedChange(t *testing.T) {
 		}
 		checkCodes(t, c, found)
 		checkSpaces(t, d)
-		s, err := c.Stats()
+		s, err := c.Stats(ctx)
 		failIf(t, err != nil || (trained && s.CodedItems != s.Items), "change %d failed: %+v, %v", k, s, err)
 		fine(t, errOf(c.Put(ctx, &db.Item{Key: "after"})), "change", k, "failed, and afterwards")
 		dbkit.MustClose(t, d)
@@ -265,7 +265,7 @@ func TestFailedDatabase(t *testing.T) {
 			"radius":     errOf(dbkit.CountWithin(c, db.Query{Key: "k7"}, 3)),
 			"all":        errOf(c.SearchAll(ctx, []db.Query{{Key: "k7"}})),
 			"spaces":     errOf(c.Spaces(ctx)),
-			"statistics": errOf(c.Stats()),
+			"statistics": errOf(c.Stats(ctx)),
 			"labels":     errOf(c.Labels()),
 		}
 		if n, err := c.Count(ctx, "year >= 0"); n != 50 || err != nil {

@@ -202,20 +202,6 @@ func (s Schema) CheckItem(it *Item, merge bool) error {
 	return checkItem(&record.Item{}, d, it, merge)
 }
 
-// Has reports whether there is an item with this key. It reads one small record: some microseconds, or less
-// from the cache.
-func (c *Collection) Has(ctx context.Context, key string) (bool, error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	return look(c, func(v *state.View, cv *state.CollectionView) (found bool, err error) {
-		if len(key) <= record.MaxKeyBytes { // else there can be none
-			_, found, err = record.RowOf(v.Snap, cv.ID, key)
-		}
-		return found, err
-	})
-}
-
 // Keys yields the keys with a prefix, in the order of their bytes; the empty prefix means all. It shows the
 // state at the start of the iteration, or of the Snapshot, and holds it until the end. It reads one small
 // record a key, and no items. An error ends it.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -24,7 +26,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestPutRefusesBadItems(t *testing.T) {
@@ -119,7 +120,7 @@ func TestSchemaIsACopy(t *testing.T) {
 	s, err := c.Schema()
 	must(t, err)
 	s.Modalities[0].Name, s.Fields[0].Name = "gotcha", "gotcha"
-	stats, err := c.Stats()
+	stats, err := c.Stats(ctx)
 	must(t, err)
 	stats.Fields[0].Name = "gotcha"
 	_, err = c.Put(ctx, &db.Item{Key: "k", Vectors: map[string][]float32{"image": make([]float32, 8)},

@@ -60,8 +60,9 @@ func TestResultsAreJSON(t *testing.T) {
 	results = append(results, need(d.Backup(ctx, store, db.BackupOptions{}))(t),
 		need(backup.List(ctx, store))(t), need(backup.Verify(ctx, store, backup.VerifyOptions{}, nil))(t),
 		need(backup.Prune(ctx, store, backup.PruneOptions{Keep: 1}))(t))
-	results = append(results, need(d.Stats())(t), need(c.Stats())(t), need(c.Schema())(t), need(d.Verify(ctx,
-		db.VerifyOptions{}, nil))(t), d.Recovery(), report.Loss{}, report.Finding{}, report.Repairing{})
+	results = append(results, need(d.Stats())(t), need(c.Stats(ctx))(t), need(c.Schema())(t),
+		need(d.Verify(ctx, db.VerifyOptions{}, nil))(t), d.Recovery(), report.Loss{}, report.Finding{},
+		report.Repairing{})
 	for it, err := range c.Items(ctx, "") {
 		results = append(results, it, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	gocmp "github.com/google/go-cmp/cmp"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -18,7 +20,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
-	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // embeddedItems makes items of one modality, without labels.
@@ -116,7 +117,7 @@ func TestLabelFreeCodes(t *testing.T) {
 	copied := dbkit.MustCollection(t, is, "main")
 	e, res, err := copied.Explain(ctx, db.Query{From: "image", Vector: x, K: 5}, -1)
 	failIf(t, err != nil || e.Plan == "vectors" || len(res.Hits) != 5, "an index-only copy: %+v, %v", e, err)
-	_, err = copied.Drift(ctx)
+	_, err = dbkit.Drift(ctx, copied)
 	failIf(t, err == nil, "an index-only copy measures drift")
 	dbkit.CheckSound(t, is, "index-only")
 }
@@ -148,7 +149,7 @@ func TestLabelFreeSpaces(t *testing.T) {
 	}
 	check := func(when string, c *db.Collection) {
 		t.Helper()
-		stats := need(c.Stats())(t)
+		stats := need(c.Stats(ctx))(t)
 		failIf(t, !stats.LabelFree || stats.CodedItems != 399 || stats.Taught != 0 || stats.Pending != 0,
 			"%s: %+v", when, stats)
 		all := need(c.Spaces(ctx))(t)
@@ -197,12 +198,12 @@ func TestLabelFreeDrift(t *testing.T) {
 	t.Parallel()
 	items := embeddedItems(0, 1000, 32, 1)
 	d, c := openWith(t, vfs.NewMem(), embeddedSchema, items[:600])
-	errorIs(t, errOf(c.Drift(ctx)), db.ErrNoModel)
+	errorIs(t, errOf(dbkit.Drift(ctx, c)), db.ErrNoModel)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 64}})
-	drift, err := c.Drift(ctx)
+	drift, err := dbkit.Drift(ctx, c)
 	failIf(t, drift != nil || err != nil, "drift %v, %v", drift, err)
 	dbkit.PutAll(t, d, c, items[600:])
-	like, err := c.Drift(ctx)
+	like, err := dbkit.Drift(ctx, c)
 	stopIf(t, err != nil || len(like) != 1 || like["e"] > .02 || like.TrainAgain(),
 		"items like those of the training: %+v, %v", like, err)
 	// Vectors of another kind: only the later rows count.
@@ -212,11 +213,11 @@ func TestLabelFreeDrift(t *testing.T) {
 		}
 	}
 	dbkit.PutAll(t, d, c, items[600:])
-	other, err := c.Drift(ctx)
+	other, err := dbkit.Drift(ctx, c)
 	failIf(t, err != nil || !other.TrainAgain(), "items of another kind: %+v, %v", other, err)
 	// A reindexing is no training: they have come since all the same.
 	need(c.Reindex(ctx, db.ReindexOptions{Activate: true}))(t)
-	again, err := c.Drift(ctx)
+	again, err := dbkit.Drift(ctx, c)
 	failIf(t, err != nil || again["e"] != other["e"], "after a reindexing: %+v, %v", again, err)
 }
 

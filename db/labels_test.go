@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
@@ -47,7 +48,7 @@ func checkLabels(t testing.TB, c *db.Collection, items []*db.Item) {
 	labels, err := c.Labels()
 	failIf(t, err != nil || !slices.Equal(slices.Sorted(slices.Values(labels)),
 		slices.Sorted(maps.Keys(count))), "labels %q, want %v, %v", labels, count, err)
-	s, err := c.Stats()
+	s, err := c.Stats(ctx)
 	failIf(t, err != nil || s.Labels != len(count), "%d labels counted, %v", s.Labels, err)
 	for l, want := range count {
 		holds(t, c, want, "label = ?", l)
@@ -214,7 +215,7 @@ func TestLabelsFollowWrites(t *testing.T) {
 		labels, err := c.Labels()
 		slices.Sort(labels)
 		failIf(t, err != nil || !slices.Equal(labels, want), "labels %q, %v, want %q", labels, err, want)
-		s, err := c.Stats()
+		s, err := c.Stats(ctx)
 		failIf(t, err != nil || s.Labels != len(want), "%+v, %v", s, err)
 	}
 	var many []*db.Item

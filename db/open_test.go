@@ -237,7 +237,7 @@ func TestTrainRefuses(t *testing.T) {
 			stopIf(t, !errors.Is(err, db.ErrInvalid) || (c.want != nil && !errors.Is(err, c.want)), "got %v",
 				err)
 			failIf(t, strings.Count(err.Error(), "fddhdb:") != 1, "prefix: %v", err)
-			s, _ := col.Stats()
+			s, _ := col.Stats(ctx)
 			failIf(t, s.Trained || s.Items != len(items), "afterwards: %+v", s)
 			// It can be done right after.
 			putAll(t, col, few)

@@ -116,7 +116,7 @@ func checkReindexed(t testing.TB, c *db.Collection, items []*db.Item,
 		codes[got.Key] = code
 	}
 	stopIf(t, len(want) > 0, "%d items are missing", len(want))
-	if s, err := c.Stats(); err != nil || s.CodedItems != coded {
+	if s, err := c.Stats(ctx); err != nil || s.CodedItems != coded {
 		t.Fatalf("%d items have codes, not %d, %v", s.CodedItems, coded, err)
 	}
 	// The index says the same, in memory and on disk.

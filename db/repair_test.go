@@ -271,7 +271,7 @@ func TestRepairKeepsEverything(t *testing.T) {
 		}
 	}
 	eventually(t, "an index of vectors knows all items again", func() bool {
-		all, err := dbkit.MustCollection(t, d, "main").VectorIndexes()
+		all, err := dbkit.VectorIndexes(dbkit.MustCollection(t, d, "main"))
 		return err == nil && len(all) == 1 && all[0].Complete && all[0].Entries > 0 && all[0].Unknown == 0
 	})
 }

@@ -17,6 +17,10 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -25,9 +29,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 )
 
 func TestSearchRefuses(t *testing.T) {
@@ -434,7 +435,7 @@ func TestLastPageHasNoCursor(t *testing.T) {
 	}
 	need(c.Put(ctx, &db.Item{Key: "text", Vectors: map[string][]float32{"text": items[0].Vectors["text"]}}))(
 		t)
-	s, err := c.Stats()
+	s, err := c.Stats(ctx)
 	stopIf(t, err != nil || s.CodedItems == s.Items, "%v, %v", s, err)
 	for _, plan := range dbkit.AllPlans {
 		res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, To: "image", K: 40, Plan: plan})

@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/fit"
-	"github.com/google/go-cmp/cmp"
 )
 
 // uses calls everything that reads a collection.
@@ -28,7 +29,7 @@ func uses(c *db.Collection) map[string]error {
 		"count":  errOf(c.Count(context.Background(), "")),
 		"get":    errOf(c.Get(ctx, "k1")),
 		"labels": errOf(c.Labels()),
-		"stats":  errOf(c.Stats()),
+		"stats":  errOf(c.Stats(ctx)),
 		"schema": errOf(c.Schema()),
 	}
 	_, _, out["explain"] = c.Explain(ctx, q, -1)
@@ -230,7 +231,7 @@ func TestKeysInOrder(t *testing.T) {
 				err, want)
 		}
 		for _, k := range append(keys, "", "b/3", "never", strings.Repeat("x", db.MaxKeyBytes+1)) {
-			gives(t, slices.Contains(test.keys, k), k)(test.c.Has(ctx, k))
+			gives(t, slices.Contains(test.keys, k), k)(dbkit.Has(ctx, test.c, k))
 		}
 	}
 	// An iteration shows what there was when it began, whatever is written meanwhile.
@@ -247,7 +248,7 @@ func TestKeysInOrder(t *testing.T) {
 	want := []string{"b", "b/1", "b/2", "b/\U0010ffff"}
 	failIf(t, !slices.Equal(seen, want), "during writes: %q, want %q", seen, want)
 	_, keysErr := dbkit.Collect(c.Keys(cancelled, ""))
-	_, hasErr := c.Has(cancelled, "a")
+	_, hasErr := dbkit.Has(cancelled, c, "a")
 	for _, err := range []error{keysErr, hasErr} {
 		failIf(t, !errors.Is(err, context.Canceled), "cancelled: %v", err)
 	}

@@ -47,18 +47,6 @@ func (c *Collection) Spaces(ctx context.Context) ([]report.SpaceInfo, error) {
 	})
 }
 
-// Drift tells how far the latest items are from the training items of the space, and so whether to train
-// again (Drift.TrainAgain). In a space learned from labels it is the drift that the latest update has
-// measured. In another space Drift measures it on a sample of the items since the training, in some tens of
-// milliseconds; an index-only collection has no vectors for that (ErrInvalid). It is nil without new items.
-func (c *Collection) Drift(ctx context.Context) (d report.Drift, err error) {
-	err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) error {
-		d, err = learn.Drift(ctx, v, cv)
-		return err
-	})
-	return d, err
-}
-
 // InSpace returns a handle on the same collection whose searches, codes, evaluations, encodings and
 // statistics use one space, active or not. InSpace(ActiveSpace, 0) returns a handle without a space of its
 // own. The Space argument of a method takes precedence.

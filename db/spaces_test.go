@@ -60,7 +60,7 @@ func TestInSpace(t *testing.T) {
 		s.Found, errs[4] = c.Evaluate(ctx, e)
 		s.Code, s.Z, errs[5] = c.EncodeQuery(ctx, q)
 		s.Item, _, errs[6] = c.Encode(items[7])
-		s.Stats, errs[7] = c.Stats()
+		s.Stats, errs[7] = c.Stats(ctx)
 		_, s.Explain, errs[8] = c.Explain(ctx, q, -1)
 		s.Codes = map[string]string{}
 		for x := range every(t, c.Codes(ctx, "")) {
@@ -138,7 +138,7 @@ func TestUpdateInSpace(t *testing.T) {
 		t.Helper()
 		for i := range all {
 			in := need(c.InSpace(db.Space(i+1), 0))(t)
-			s := need(in.Stats())(t)
+			s := need(in.Stats(ctx))(t)
 			all[i] = s.Revision
 		}
 		return all
@@ -240,7 +240,7 @@ func TestSpaces(t *testing.T) {
 	all := need(c.Spaces(ctx))(t)
 	stopIf(t, states(all) != "1 active 2 standby ", "trained twice: %s", states(all))
 	equal(t, old, all[:1])
-	s := need(c.Stats())(t)
+	s := need(c.Stats(ctx))(t)
 	labelled := 0
 	for _, it := range items {
 		if len(it.Labels) > 0 && len(it.Vectors) > 0 {

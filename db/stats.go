@@ -62,18 +62,27 @@ type CollectionStats struct {
 	// because such an item finds itself. Nil without other queries.
 	QueryDistances *report.Distances `json:"query_distances,omitempty"`
 
-	// Drift is the drift that the latest update measured; nil if no update has. See Collection.Drift.
+	// Drift tells how far the latest items are from the training items of the space, and so whether to train
+	// again (report.Drift.TrainAgain). It is the drift that the latest update measured; nil if no update has.
+	// In a space learned without labels nothing is updated, and MeasuredDrift measures it.
 	Drift report.Drift `json:"drift,omitempty"`
+
+	// DiskBytes estimates how many bytes on disk the collection takes, with all its spaces; with DiskSize.
+	// The tables of the store have keys of all collections. For each kind of record the estimate adds the
+	// sizes of tables that hold only the collection, and of blocks in other tables. If that is little, it
+	// does not exceed the size of the records. The latest writes, in the log alone, may be missing. The sum
+	// over the collections is about the size of all tables; Stats.DiskBytes has everything.
+	DiskBytes int64 `json:"disk_bytes,omitempty"`
 
 	Spaces int `json:"spaces"` // see Collection.Spaces
 	// LabelFree: the codes were learned without labels (model.Method.LabelFree). Then items do not teach, and
-	// Collection.Drift measures the items since the training.
+	// MeasuredDrift measures the items since the training.
 	LabelFree bool `json:"label_free,omitempty"`
 
 	Taught  int `json:"taught"`  // items that the projections have learned from
 	Pending int `json:"pending"` // items that they have not seen yet
 
-	// VectorIndexes are the indexes of vectors, without measurements. See Collection.VectorIndexes.
+	// VectorIndexes are the indexes of vectors by ascending number, unfinished ones included.
 	VectorIndexes []report.VectorIndex `json:"vector_indexes,omitempty"`
 }
 
@@ -129,27 +138,44 @@ func (d *DB) activity() report.Activity {
 	return a
 }
 
-// Stats returns figures about the collection, for as much as DB.Stats.
-func (c *Collection) Stats() (*CollectionStats, error) {
-	return look(c, func(v *state.View, cv *state.CollectionView) (*CollectionStats, error) {
+// A Figure is one that Collection.Stats measures only if it is asked to.
+type Figure int
+
+// Figures that take time.
+const (
+	// DiskSize is CollectionStats.DiskBytes. It reads at most some 256 KiB for each kind of record, 5 MB in
+	// all: a fraction of a millisecond for a small collection and some milliseconds for any other.
+	DiskSize Figure = iota + 1
+
+	// MeasuredDrift is CollectionStats.Drift, in a space learned without labels too. There it measures a
+	// sample of the items since the training, in some tens of milliseconds; an index-only collection has no
+	// vectors for that (ErrInvalid). Without a model it is ErrNoModel.
+	MeasuredDrift
+)
+
+// Stats returns figures about the collection, for as much as DB.Stats, and those that also names.
+func (c *Collection) Stats(ctx context.Context, also ...Figure) (*CollectionStats, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s, err := look(c, func(v *state.View, cv *state.CollectionView) (*CollectionStats, error) {
 		s, err := collectionStats(v, cv)
+		if err == nil && slices.Contains(also, DiskSize) {
+			s.DiskBytes, err = c.db.state.Engine.CollectionBytes(ctx, v.Snap, cv.ID)
+			err = fault.Annotate(err, "the size of collection %q", cv.Name)
+		}
 		return &s, err
 	})
-}
-
-// DiskBytes estimates how many bytes on disk the collection takes, with all its spaces. The tables of the
-// store have keys of all collections. For each kind of record DiskBytes adds the sizes of tables that hold
-// only the collection, and of blocks in other tables. If that is little, it does not exceed the size of the
-// records. The latest writes, in the log alone, may be missing. The sum over the collections is about the
-// size of all tables; Stats.DiskBytes has everything.
-//
-// It reads at most some 256 KiB for each kind of record, 5 MB in all: a fraction of a millisecond
-// for a small collection and some milliseconds for any other.
-func (c *Collection) DiskBytes(ctx context.Context) (int64, error) {
-	return look(c, func(v *state.View, cv *state.CollectionView) (int64, error) {
-		n, err := c.db.state.Engine.CollectionBytes(ctx, v.Snap, cv.ID)
-		return n, fault.Annotate(err, "the size of collection %q", cv.Name)
-	})
+	if err == nil && slices.Contains(also, MeasuredDrift) {
+		err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+			s.Drift, err = learn.Drift(ctx, v, cv)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // collectionStats returns the figures of a collection in a view. All but Labels are kept or counted
@@ -160,8 +186,8 @@ func collectionStats(v *state.View, cv *state.CollectionView) (CollectionStats, 
 		return CollectionStats{}, fault.Annotate(err, "labels of collection %q", cv.Name)
 	}
 	s := CollectionStats{
-		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.Items, Labels: int(labels.GetCardinality()),
-		Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
+		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.Items,
+		Labels: int(labels.GetCardinality()), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
 		Spaces: len(cv.Spaces), MemoryBytes: int64(cv.Live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {
@@ -192,7 +218,6 @@ func collectionStats(v *state.View, cv *state.CollectionView) (CollectionStats, 
 	s.MemoryBytes += s.RerankBytes
 	for i := range cv.Indexes {
 		x := cv.Indexes[i].Report(cv)
-		x.Measured, x.Seconds = nil, nil
 		s.MemoryBytes += int64(x.Bytes)
 		s.VectorIndexes = append(s.VectorIndexes, *x)
 	}

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
@@ -137,7 +138,7 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 		failIf(t, !errors.Is(err, context.Canceled), "cancelled in phase %q: %v", phase, err)
 	}
 	dbkit.EqualItems(t, want, dbkit.AllItems(t, c))
-	s, _ := c.Stats()
+	s, _ := c.Stats(ctx)
 	failIf(t, s.Space != first.Space, "space %d", s.Space)
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 }

@@ -126,7 +126,7 @@ func TestUpdateByLabels(t *testing.T) {
 	for i, fs := range append(crashes, mem) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, MustExist: true})
 		c := dbkit.MustCollection(t, d, "main")
-		s, err := c.Stats()
+		s, err := c.Stats(ctx)
 		failIf(t, err != nil || s.Revision != min(uint32(i)+2, revision), "%+v, %v", s, err)
 		checkStatistics(t, c, 0)
 		putAll(t, c, items[:1])

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
@@ -20,7 +22,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
-	"github.com/google/go-cmp/cmp"
 )
 
 // activeSpace returns what is told of the active space.
@@ -201,7 +202,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 		stopIf(t, err != nil || u.Items != len(items), "%+v, %v", u, err)
 		return u.Drift
 	}
-	drift, err := c.Drift(ctx)
+	drift, err := dbkit.Drift(ctx, c)
 	failIf(t, drift != nil || err != nil || drift.TrainAgain(), "before an update: %v, %v", drift, err)
 	same := update(items[200:])
 	failIf(t, len(same) != 2 || same["image"] > .05 || same["text"] > .05 || same.TrainAgain(),
@@ -216,7 +217,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	}
 	few := update(strange(0, 15))
 	failIf(t, few != nil, "of 15 items: %v", few)
-	got, err := c.Drift(ctx)
+	got, err := dbkit.Drift(ctx, c)
 	failIf(t, err != nil || !cmp.Equal(got, same), "after an update of few items: %v, %v", got, err)
 	other := update(strange(15, 75))
 	failIf(t, len(other) != 2 || other["image"] < .4 || other["text"] < .4 || !other.TrainAgain(),
@@ -224,8 +225,8 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	// What is stored says so, too.
 	check := func(what string) {
 		t.Helper()
-		got, err := c.Drift(ctx)
-		if stats := need(c.Stats())(t).Drift; err != nil || !cmp.Equal(got, other) ||
+		got, err := dbkit.Drift(ctx, c)
+		if stats := need(c.Stats(ctx))(t).Drift; err != nil || !cmp.Equal(got, other) ||
 			!cmp.Equal(stats, other) {
 			t.Errorf("%s: %v, %v, %v", what, got, stats, err)
 		}
@@ -264,7 +265,7 @@ func TestDriftOfGivenCodes(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
 	c := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 8}))(t)
-	drift, err := c.Drift(ctx)
+	drift, err := dbkit.Drift(ctx, c)
 	failIf(t, drift != nil || err == nil, "%v, %v", drift, err)
 }
 

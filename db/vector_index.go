@@ -111,17 +111,6 @@ func indexedModality(d *record.Descriptor, name string) (int, error) {
 	return d.ModalityOf(name)
 }
 
-// VectorIndexes returns the indexes of vectors of the collection by ascending number, unfinished ones
-// included.
-func (c *Collection) VectorIndexes() ([]report.VectorIndex, error) {
-	return look(c, func(_ *state.View, cv *state.CollectionView) (all []report.VectorIndex, _ error) {
-		for i := range cv.Indexes {
-			all = append(all, *cv.Indexes[i].Report(cv))
-		}
-		return all, nil
-	})
-}
-
 // DropVectorIndex deletes the index of the vectors of a modality, whose name may be empty if there is one
 // index. Answers by vectors then compare all vectors. Without such an index the error is ErrNotFound.
 func (c *Collection) DropVectorIndex(ctx context.Context, modality string) error {

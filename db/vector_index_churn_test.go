@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/event"
@@ -342,7 +343,7 @@ func (h *churn) index(put func()) {
 func (h *churn) settled() {
 	h.t.Helper()
 	eventually(h.t, "the index has taken in what has come", func() bool {
-		all, err := h.c.VectorIndexes()
+		all, err := dbkit.VectorIndexes(h.c)
 		return err == nil && len(all) > 0 && all[0].Complete && all[0].Unknown-all[0].Loose < 512 &&
 			all[0].Loose < 512+all[0].Of/256
 	})
@@ -508,7 +509,7 @@ func TestItemsThatComeMeanwhileWait(t *testing.T) {
 		}
 	}})
 	must(t, err)
-	all, err := h.c.VectorIndexes()
+	all, err := dbkit.VectorIndexes(h.c)
 	failIf(t, err != nil || len(all) != 1 || all[0].Unknown != 100 || all[0].Entries != 18000,
 		"of 18,000 items and 100 that came meanwhile: %+v, %v", all, err)
 	h.check("made meanwhile")
@@ -611,7 +612,7 @@ func TestAnOutgrownIndexIsNotUsed(t *testing.T) {
 			t.Errorf("%d of %d vectors have changed: the index is used: %v; %+v, %v", churn, len(items),
 				r.Approximate, explain, err)
 		}
-		if all, err := c.VectorIndexes(); err != nil || len(all) != 1 || all[0].Outgrown == used {
+		if all, err := dbkit.VectorIndexes(c); err != nil || len(all) != 1 || all[0].Outgrown == used {
 			t.Errorf("%d of %d vectors have changed: %+v, %v", churn, len(items), all, err)
 		}
 		dbkit.MustClose(t, d)
@@ -640,7 +641,7 @@ func TestLooseVectorsOfManyProcesses(t *testing.T) {
 		d, c = reopen(t, d, "db", &db.Options{FS: fs})
 	}
 	defer dbkit.MustClose(t, d)
-	all, err := c.VectorIndexes()
+	all, err := dbkit.VectorIndexes(c)
 	failIf(t, err != nil || len(all) != 1 || all[0].Index != 1, "the index was made anew: %v, %v", all, err)
 }
 
@@ -657,7 +658,7 @@ func TestLooseVectorsThatGo(t *testing.T) {
 	putAll(t, c, odd)
 	need(db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)))(t)
 	loose := func() int {
-		all, err := c.VectorIndexes()
+		all, err := dbkit.VectorIndexes(c)
 		stopIf(t, err != nil || len(all) != 1, "%v, %v", all, err)
 		return all[0].Loose
 	}
@@ -685,7 +686,7 @@ func TestCellsAreOverfullAfterOpening(t *testing.T) {
 		}
 		putAll(t, c, more)
 		need(db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, n))(t)
-		if all, err := c.VectorIndexes(); err != nil || few != (all[0].Loose < n/2) {
+		if all, err := dbkit.VectorIndexes(c); err != nil || few != (all[0].Loose < n/2) {
 			t.Errorf("%d vectors like some have come, %d are loose, %v", n, all[0].Loose, err)
 		}
 	}
@@ -867,7 +868,7 @@ func TestAnIndexWithOneLargeVector(t *testing.T) {
 		need(c.Put(ctx, &db.Item{Key: "long", Vectors: map[string][]float32{"e": long}}))(t)
 		dbkit.PutAll(t, d, c, embedded(t, 2000, 600, 48)[20:580]) // so that it is taken in
 		eventually(t, "merged", func() bool {
-			all, err := c.VectorIndexes()
+			all, err := dbkit.VectorIndexes(c)
 			return err == nil && all[0].Unknown < 512
 		})
 		dbkit.CheckSound(t, d, string(metric))
@@ -939,7 +940,7 @@ func TestIndexesComeToRest(t *testing.T) {
 			d, c := indexedBy(t, vfs.NewMem(), make(0, 100), metric)
 			dbkit.PutAll(t, d, c, make(100, 1100))
 			stats := func() (int, int64, int) {
-				all := need(c.VectorIndexes())(t)
+				all := need(dbkit.VectorIndexes(c))(t)
 				s := need(d.Stats())(t)
 				return all[0].Unknown, int64(s.Sequence), all[0].Cells
 			}
@@ -992,13 +993,14 @@ func TestDamagedIndexIsTold(t *testing.T) {
 	explain, found, err := c.Explain(ctx, q, -1)
 	failIf(t, err != nil || found.Approximate || len(found.Hits) != 10 || explain.Plan != "vectors" ||
 		!slices.Equal(explain.DamagedIndexes, []string{"e"}), "%+v, %v, %v", explain, found, err)
-	if s, err := c.Stats(); err != nil || !strings.Contains(s.VectorIndexes[0].Damage, "corruption found") {
+	if s, err := c.Stats(ctx); err != nil ||
+		!strings.Contains(s.VectorIndexes[0].Damage, "corruption found") {
 		t.Errorf("%+v, %v", s.VectorIndexes, err)
 	}
 	need(c.IndexVectors(ctx, db.IndexOptions{}))(t)
 	explain, _, err = c.Explain(ctx, q, -1)
 	failIf(t, err != nil || explain.Plan != "cells" || explain.DamagedIndexes != nil, "made anew: %+v, %v",
 		explain, err)
-	s, err := c.Stats()
+	s, err := c.Stats(ctx)
 	failIf(t, err != nil || s.VectorIndexes[0].Damage != "", "%+v, %v", s.VectorIndexes, err)
 }

@@ -275,7 +275,7 @@ func TestWritesBesideAnIndex(t *testing.T) {
 		}
 	}
 	unknown := func() int {
-		s := need(c.Stats())(t)
+		s := need(c.Stats(ctx))(t)
 		return s.VectorIndexes[0].Unknown - s.VectorIndexes[0].Loose
 	}
 	eventually(t, "the index has taken in what has come", func() bool { return unknown() < 512 })
@@ -317,7 +317,7 @@ func TestIndexesFollowTheItems(t *testing.T) {
 	d, c := indexed(t, fs, embedded(t, 0, 400, 48))
 	defer dbkit.MustClose(t, d)
 	index := func() report.VectorIndex {
-		all, err := c.VectorIndexes()
+		all, err := dbkit.VectorIndexes(c)
 		stopIf(t, err != nil || len(all) == 0, "%v, %v", all, err)
 		return all[0] // behind it may be the one that is being made anew
 	}
@@ -390,7 +390,7 @@ func TestIndexesFollowShortProcesses(t *testing.T) {
 	}
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, ReadOnly: true})
 	defer dbkit.MustClose(t, d)
-	all, err := dbkit.MustCollection(t, d, "main").VectorIndexes()
+	all, err := dbkit.VectorIndexes(dbkit.MustCollection(t, d, "main"))
 	failIf(t, err != nil || len(all) != 1 || all[0].Index == 1 || all[0].Of < 1500 || all[0].Unknown > 1000,
 		"%+v, %v", all, err)
 	dbkit.CheckSound(t, d, "written by many")
@@ -428,7 +428,7 @@ func TestIndexesOfOddVectors(t *testing.T) {
 			failIf(t, len(r.Hits) != len(items), "%s: %d hits of %d", name, len(r.Hits), len(items))
 			dbkit.CheckSound(t, d, name)
 		}
-		all, err := c.VectorIndexes()
+		all, err := dbkit.VectorIndexes(c)
 		failIf(t, err != nil || len(all) != 1 || all[0].Index != 2, "%s: %+v, %v", name, all, err)
 		must(t, c.DropVectorIndex(ctx, "e"))
 		errorIs(t, c.DropVectorIndex(ctx, "e"), db.ErrNotFound, `"e"`)
@@ -456,7 +456,7 @@ func TestIndexesThatAreNotCompleted(t *testing.T) {
 		}
 	}})
 	stopIf(t, !errors.Is(err, context.Canceled), "%v", err)
-	all, err := c.VectorIndexes()
+	all, err := dbkit.VectorIndexes(c)
 	failIf(t, err != nil || len(all) != 0, "%+v, %v", all, err)
 	dbkit.CheckSound(t, d, "cancelled")
 	dbkit.MustClose(t, d)
@@ -465,7 +465,7 @@ func TestIndexesThatAreNotCompleted(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
 	eventually(t, "what was left is gone", func() bool {
-		all, err := c.VectorIndexes()
+		all, err := dbkit.VectorIndexes(c)
 		return err == nil && len(all) == 0
 	})
 	dbkit.CheckSound(t, d, "opened again")
@@ -644,7 +644,7 @@ func TestALeastSimilarityByAnIndex(t *testing.T) {
 	for _, metric := range []db.Metric{db.Cosine, db.L2, db.Dot} {
 		d, c := indexedBy(t, vfs.NewMem(), items, metric)
 		defer d.Close()
-		all := need(c.VectorIndexes())(t)
+		all := need(dbkit.VectorIndexes(c))(t)
 		for _, least := range []float32{.4, .6, .9} {
 			found, of := 0, 0
 			for i := 0; i < 2000; i += 100 {

@@ -97,9 +97,7 @@ type Collection interface {
 	Encode(ctx context.Context, item *db.Item) (code []byte, err error)
 	EncodeQuery(ctx context.Context, q db.Query) (code []byte, err error)
 
-	Stats(ctx context.Context) (*db.CollectionStats, error)
-	DiskBytes(ctx context.Context) (int64, error)
-	Drift(ctx context.Context) (report.Drift, error)
+	Stats(ctx context.Context, also ...db.Figure) (*db.CollectionStats, error)
 
 	Train(ctx context.Context, opt db.TrainOptions) (*report.Training, error)
 	Update(ctx context.Context, opt db.UpdateOptions) (*report.Update, error)
@@ -114,7 +112,6 @@ type Collection interface {
 	ImportModel(ctx context.Context, r io.Reader, opt db.ImportModelOptions) (*report.Training, error)
 
 	IndexVectors(ctx context.Context, opt db.IndexOptions) (*report.VectorIndex, error)
-	VectorIndexes(ctx context.Context) ([]report.VectorIndex, error)
 	DropVectorIndex(ctx context.Context, modality string) error
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // OpenStore opens the place of backups that a URL names, such as file:///backups or s3://bucket/prefix.
@@ -68,12 +67,6 @@ func (c collection) InSpace(_ context.Context, space db.Space, revision uint32) 
 func (c collection) Schema(context.Context) (db.Schema, error) { return c.Collection.Schema() }
 
 func (c collection) Labels(context.Context) ([]string, error) { return c.Collection.Labels() }
-
-func (c collection) Stats(context.Context) (*db.CollectionStats, error) { return c.Collection.Stats() }
-
-func (c collection) VectorIndexes(context.Context) ([]report.VectorIndex, error) {
-	return c.Collection.VectorIndexes()
-}
 
 func (c collection) SearchRadius(ctx context.Context, q db.Query, radius int) (*db.Result, error) {
 	k := q.K

@@ -169,7 +169,7 @@ func TestProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if has, err := c.Has(t.Context(), key); !has || err != nil {
+		if has, err := dbkit.Has(t.Context(), c, key); !has || err != nil {
 			t.Errorf("%s was acknowledged and is not there: %v", key, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -35,9 +36,9 @@ type Collection struct {
 var _ api.Collection = (*Collection)(nil)
 
 // Name implements api.Collection, as do the methods below.
-func (c *Collection) Name() string { return c.name }
-
 func (c *Collection) ID() uint32 { return c.id }
+
+func (c *Collection) Name() string { return c.name }
 
 func (c *Collection) InSpace(ctx context.Context, space db.Space, revision uint32) (api.Collection, error) {
 	v := url.Values{"space": {strconv.FormatUint(uint64(space), 10)},
@@ -304,36 +305,14 @@ func (c *Collection) encode(ctx context.Context, in rest.Encoding) ([]byte, erro
 	return out.Code, nil
 }
 
-func (c *Collection) stats(ctx context.Context, with string) (*rest.Stats, error) {
+func (c *Collection) Stats(ctx context.Context, also ...db.Figure) (*db.CollectionStats, error) {
 	v := url.Values{}
-	if with != "" {
-		v.Set(with, "true")
+	for figure, name := range map[db.Figure]string{db.DiskSize: "disk", db.MeasuredDrift: "drift"} {
+		if slices.Contains(also, figure) {
+			v.Set(name, "true")
+		}
 	}
-	return ask[rest.Stats](ctx, c.d, c.path+"/stats"+c.parameters(v), nil)
-}
-
-func (c *Collection) Stats(ctx context.Context) (*db.CollectionStats, error) {
-	out, err := c.stats(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	return out.CollectionStats, nil
-}
-
-func (c *Collection) DiskBytes(ctx context.Context) (int64, error) {
-	out, err := c.stats(ctx, "disk")
-	if err != nil {
-		return 0, err
-	}
-	return out.DiskBytes, nil
-}
-
-func (c *Collection) Drift(ctx context.Context) (report.Drift, error) {
-	out, err := c.stats(ctx, "drift")
-	if err != nil {
-		return nil, err
-	}
-	return out.CollectionStats.Drift, nil
+	return ask[db.CollectionStats](ctx, c.d, c.path+"/stats"+c.parameters(v), nil)
 }
 
 func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*report.Training, error) {
@@ -351,14 +330,6 @@ func (c *Collection) Reindex(ctx context.Context, opt db.ReindexOptions) (*repor
 func (c *Collection) IndexVectors(ctx context.Context, opt db.IndexOptions) (*report.VectorIndex, error) {
 	return work[report.VectorIndex](ctx, c.d, call{path: c.path + ":index", twice: true}, opt, opt.Progress,
 		nil)
-}
-
-func (c *Collection) VectorIndexes(ctx context.Context) ([]report.VectorIndex, error) {
-	out, err := ask[rest.Indexes](ctx, c.d, c.path+"/indexes", nil)
-	if err != nil {
-		return nil, err
-	}
-	return out.Indexes, nil
 }
 
 func (c *Collection) DropVectorIndex(ctx context.Context, modality string) error {

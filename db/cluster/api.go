@@ -42,7 +42,8 @@ type DatabaseOptions struct {
 //   - Schemas and labels do not change (Alter, RenameLabel).
 //   - Spaces have no earlier revisions, and no space is made of another (Rollback, RestoreRevision,
 //     PinRevision, Reindex).
-//   - Explain, Evaluate, Encode, EncodeQuery, Drift and DiskBytes are for the database of a shard.
+//   - Explain, Evaluate, Encode, EncodeQuery, and the figures DiskSize and MeasuredDrift are for the database
+//     of a shard.
 //   - Compact, Verify and Backup are about folders; Client.Compare and Client.Backup are their counterparts.
 //
 // A batch is committed shard by shard: the changes of one shard are made together, all or none. Stats have
@@ -148,8 +149,6 @@ type collection struct {
 	revision uint32   // 0: the one in use
 }
 
-func (c *collection) ID() uint32 { return 0 }
-
 func (c *collection) InSpace(ctx context.Context, space db.Space, revision uint32) (api.Collection, error) {
 	in := *c
 	in.space, in.revision = space, revision
@@ -254,8 +253,16 @@ func (c *collection) Encode(context.Context, *db.Item) ([]byte, error) { return 
 
 func (c *collection) EncodeQuery(context.Context, db.Query) ([]byte, error) { return nil, errEncode }
 
+func (c *collection) ID() uint32 { return 0 }
+
 // Stats counts items, labels and vectors, and tells of the space of the handle and of the indexes.
-func (c *collection) Stats(ctx context.Context) (*db.CollectionStats, error) {
+func (c *collection) Stats(ctx context.Context, also ...db.Figure) (*db.CollectionStats, error) {
+	switch {
+	case slices.Contains(also, db.DiskSize):
+		return nil, cannot("know how many bytes a collection takes", "look at the folders of its nodes")
+	case slices.Contains(also, db.MeasuredDrift):
+		return nil, cannot("measure drift", "train again when much has changed")
+	}
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
 	schema, err := c.Schema(ctx)
@@ -304,14 +311,6 @@ func (c *collection) Stats(ctx context.Context) (*db.CollectionStats, error) {
 		}
 	}
 	return s, nil
-}
-
-func (c *collection) DiskBytes(context.Context) (int64, error) {
-	return 0, cannot("know how many bytes a collection takes", "look at the folders of its nodes")
-}
-
-func (c *collection) Drift(context.Context) (report.Drift, error) {
-	return nil, cannot("measure drift", "train again when much has changed")
 }
 
 func (c *collection) Train(ctx context.Context, opt db.TrainOptions) (*report.Training, error) {
@@ -465,9 +464,4 @@ func (c *collection) indexes(all []Index) []report.VectorIndex {
 		out = append(out, of)
 	}
 	return out
-}
-
-func (c *collection) VectorIndexes(ctx context.Context) ([]report.VectorIndex, error) {
-	all, err := c.Collection.VectorIndexes(ctx)
-	return c.indexes(all), err
 }

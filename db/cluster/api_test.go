@@ -120,8 +120,9 @@ func TestDatabase(t *testing.T) {
 	if err != nil || !x.Complete || x.Entries != 300 || x.Recall != .9 || x.Waiting != nil {
 		t.Errorf("%+v, %v", x, err)
 	}
-	if all, err := pairs.VectorIndexes(t.Context()); err != nil || len(all) != 1 || !all[0].Complete {
-		t.Errorf("%+v, %v", all, err)
+	if s, err := pairs.Stats(t.Context()); err != nil || len(s.VectorIndexes) != 1 ||
+		!s.VectorIndexes[0].Complete {
+		t.Errorf("%+v, %v", s, err)
 	}
 	if err := errors.Join(pairs.DropVectorIndex(t.Context(), "image"), pairs.Activate(t.Context(), 2),
 		pairs.DropSpace(t.Context(), 1)); err != nil {
@@ -165,7 +166,7 @@ func unsupported(t *testing.T, d api.Database, c api.Collection) {
 		"Evaluate":    one(c.Evaluate(ctx, db.Evaluation{})),
 		"Encode":      one(c.Encode(ctx, &db.Item{})),
 		"EncodeQuery": one(c.EncodeQuery(ctx, db.Query{})),
-		"DiskBytes":   one(c.DiskBytes(ctx)), "Drift": one(c.Drift(ctx)),
+		"DiskSize":    one(c.Stats(ctx, db.DiskSize)), "MeasuredDrift": one(c.Stats(ctx, db.MeasuredDrift)),
 		"Reindex": one(c.Reindex(ctx, db.ReindexOptions{})), "Rollback": one(c.Rollback(ctx)),
 		"RestoreRevision": one(c.RestoreRevision(ctx, 2, 1)),
 		"PinRevision":     c.PinRevision(ctx, 2, 1, true),

@@ -124,8 +124,8 @@ func TestVectorIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, err := own.VectorIndexes(); err != nil || len(all) > 0 {
-		t.Error(all, err)
+	if s, err := own.Stats(t.Context()); err != nil || len(s.VectorIndexes) > 0 {
+		t.Error(s, err)
 	}
 }
 

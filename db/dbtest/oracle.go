@@ -39,7 +39,7 @@ func NewOracle(ctx context.Context, c *db.Collection) (*Oracle, error) {
 	if o.schema, err = c.Schema(); err != nil {
 		return nil, err
 	}
-	stats, err := c.Stats()
+	stats, err := c.Stats(ctx)
 	if err != nil {
 		return nil, err
 	}

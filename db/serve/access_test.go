@@ -25,6 +25,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/rest"
 )
 
@@ -409,7 +410,7 @@ func TestServeTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if has, err := col.Has(t.Context(), "late"); has || err != nil {
+	if has, err := dbkit.Has(t.Context(), col, "late"); has || err != nil {
 		t.Errorf("a request that was refused is done: %v, %v", has, err)
 	}
 }

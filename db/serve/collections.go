@@ -164,15 +164,15 @@ func registerCollections(t *router) {
 			return nil, d.DropCollection(ctx, r.PathValue("collection"))
 		})
 	on(t, "GET", ofCollection+"/stats", Read, "Show figures about a collection",
-		func(ctx context.Context, c api.Collection, r *request, _ *none) (_ *rest.Stats, err error) {
-			out := &rest.Stats{}
-			if out.CollectionStats, err = c.Stats(ctx); err == nil && r.flag("disk") {
-				out.DiskBytes, err = c.DiskBytes(ctx)
+		func(ctx context.Context, c api.Collection, r *request, _ *none) (*db.CollectionStats, error) {
+			var also []db.Figure
+			if r.flag("disk") {
+				also = append(also, db.DiskSize)
 			}
-			if err == nil && r.flag("drift") {
-				out.Drift, err = c.Drift(ctx)
+			if r.flag("drift") {
+				also = append(also, db.MeasuredDrift)
 			}
-			return out, err
+			return c.Stats(ctx, also...)
 		}, append([]parameter{
 			{"disk", "estimate the bytes on disk", "boolean", 0},
 			{"drift", "measure how far later items are from those of the training", "boolean", 0},
@@ -320,14 +320,6 @@ func registerModels(t *router) {
 	on(t, "POST", ofCollection+":pin", Admin, "Keep a revision, or keep it no longer",
 		func(ctx context.Context, c api.Collection, r *request, in *rest.Revision) (*none, error) {
 			return nil, c.PinRevision(ctx, in.Space, in.Revision, in.Pinned)
-		})
-	on(t, "GET", ofCollection+"/indexes", Read, "List the indexes of vectors",
-		func(ctx context.Context, c api.Collection, r *request, _ *none) (*rest.Indexes, error) {
-			all, err := c.VectorIndexes(ctx)
-			if all == nil {
-				all = []report.VectorIndex{}
-			}
-			return &rest.Indexes{Indexes: all}, err
 		})
 	on(t, "DELETE", ofCollection+"/indexes/{modality}", Write, "Delete an index of vectors",
 		func(ctx context.Context, c api.Collection, r *request, _ *none) (*none, error) {

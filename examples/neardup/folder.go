@@ -38,12 +38,11 @@ func (f *finder) lookAtFolder(ctx context.Context, folder string, stderr io.Writ
 			return err
 		}
 		name = filepath.ToSlash(name)
-		stored, err := f.c.Has(ctx, name)
-		if errors.Is(err, db.ErrInvalid) { // the name is too long for a key, or no text
+		switch _, err := f.c.Get(ctx, name); {
+		case errors.Is(err, db.ErrInvalid): // the name is too long for a key, or no text
 			fmt.Fprintf(stderr, "neardup: %s is left out: %v\n", path, err)
 			return nil
-		}
-		if err != nil || stored {
+		case !errors.Is(err, db.ErrNotFound): // it is stored already, unless something is wrong
 			return err
 		}
 		picture, err := read(path)

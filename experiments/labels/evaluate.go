@@ -168,7 +168,7 @@ func neighbours(ctx context.Context, c *db.Collection, modality string, vectors 
 func within(ctx context.Context, c *db.Collection, modality string, vectors [][]float32, labels [][]string,
 	items *sets.Part) (mean float64, err error) {
 	const run = 64 // queries at once: answers are large
-	stats, err := c.Stats()
+	stats, err := c.Stats(ctx)
 	if err != nil {
 		return 0, err
 	}

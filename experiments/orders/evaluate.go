@@ -58,7 +58,7 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, of string, seed uint
 	if err != nil {
 		return nil, err
 	}
-	stats, err := c.Stats()
+	stats, err := c.Stats(ctx)
 	if err != nil {
 		return nil, err
 	}

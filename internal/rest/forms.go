@@ -27,12 +27,6 @@ type Collection struct {
 	Files  []string  `json:"files,omitempty" doc:"modalities whose vectors the server makes of files, such as pictures"`
 }
 
-// Stats are figures about a collection.
-type Stats struct {
-	*db.CollectionStats
-	DiskBytes int64 `json:"disk_bytes,omitempty" doc:"an estimate; with the parameter disk"`
-}
-
 // Count is a number of items.
 type Count struct {
 	Count int `json:"count"`
@@ -177,11 +171,6 @@ type Revision struct {
 	Space    db.Space `json:"space,omitempty" doc:"0: the active one"`
 	Revision uint32   `json:"revision"`
 	Pinned   bool     `json:"pinned,omitempty" doc:"of :pin: keep the revision"`
-}
-
-// Indexes are the indexes of vectors of a collection.
-type Indexes struct {
-	Indexes []report.VectorIndex `json:"indexes" nullable:"false"`
 }
 
 // Backup says where to make a backup, and of what.

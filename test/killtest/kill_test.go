@@ -239,7 +239,7 @@ func completed(ctx context.Context, d *db.DB) error {
 
 // checkSearches compares searches with linear scans of the codes.
 func checkSearches(ctx context.Context, c *db.Collection, random *rand.Rand) error {
-	s, err := c.Stats()
+	s, err := c.Stats(ctx)
 	if err != nil || s.Bits == 0 {
 		return err
 	}

@@ -254,7 +254,7 @@ func (h *history) checkCodes(c *collection, sp *space, in *db.Collection) error 
 
 // checkStats compares the statistics of a collection.
 func (h *history) checkStats(c *collection, handle *db.Collection) error {
-	s, err := handle.Stats()
+	s, err := handle.Stats(h.ctx)
 	if err != nil {
 		return err
 	}

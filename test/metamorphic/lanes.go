@@ -282,7 +282,7 @@ func (h *history) lookAt(op *Op, snap *db.Snapshot) error {
 	if err := h.lookByVectors(op, handle); err != nil {
 		return err
 	}
-	stats, err := handle.Stats()
+	stats, err := handle.Stats(h.ctx)
 	if err != nil || !stats.Trained {
 		return err
 	}

@@ -381,10 +381,11 @@ func (h *history) laneIndexes(op *Op) (func() error, error) {
 
 // lookByVectors compares what indexes of vectors find with an exact answer, and that with the items.
 func (h *history) lookByVectors(op *Op, handle *db.Collection) error {
-	all, err := handle.VectorIndexes()
-	if err != nil || len(all) == 0 {
+	stats, err := handle.Stats(h.ctx)
+	if err != nil || len(stats.VectorIndexes) == 0 {
 		return err
 	}
+	all := stats.VectorIndexes
 	schema, err := handle.Schema()
 	if err != nil {
 		return err
@@ -422,11 +423,11 @@ func (h *history) lookByVectors(op *Op, handle *db.Collection) error {
 // checkIndexes compares the indexes of vectors that a collection has. One may have been made again, or is
 // being made again.
 func (c *collection) checkIndexes(handle *db.Collection) error {
-	all, err := handle.VectorIndexes()
+	stats, err := handle.Stats(context.Background())
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(x report.VectorIndex) bool { return !x.Complete })
+	all := slices.DeleteFunc(stats.VectorIndexes, func(x report.VectorIndex) bool { return !x.Complete })
 	if len(all) != len(c.indexes) {
 		return fmt.Errorf("%d indexes of vectors, want %d: %+v", len(all), len(c.indexes), all)
 	}

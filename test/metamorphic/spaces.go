@@ -213,7 +213,7 @@ func (h *history) dropSpace(op *Op) error {
 	if err := expect(handle.DropSpace(h.ctx, number), want); err != nil {
 		return err
 	}
-	if _, err := in.Stats(); !errors.Is(err, db.ErrNotFound) {
+	if _, err := in.Stats(h.ctx); !errors.Is(err, db.ErrNotFound) {
 		return fmt.Errorf("a handle on a space that was dropped: %v", err)
 	}
 	next := h.now.fork()

@@ -216,11 +216,10 @@ func collectionsCommand(e *env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		form, err := forms.NewStats(v.ctx, v.d, s)
-		if err != nil {
+		if err := forms.Measure(v.ctx, v.d, s); err != nil {
 			return err
 		}
-		return list(v, form.Collections, func() {
+		return list(v, s.Collections, func() {
 			var rows [][]any
 			for _, c := range s.Collections {
 				var names []string

@@ -298,7 +298,9 @@ func (a *answers) end(failed error) error {
 	}
 	var indexes []report.VectorIndex
 	if a.at == nil { // the program has others to look after them
-		indexes, _ = a.c.VectorIndexes(a.ctx) // an error has been met before
+		if s, err := a.c.Stats(a.ctx); err == nil { // else the error has been met before
+			indexes = s.VectorIndexes
+		}
 	}
 	for _, x := range indexes {
 		if x.Damage != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -35,30 +36,32 @@ func statsCommand(e *env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		form, err := forms.NewStats(v.ctx, v.d, s)
-		if err != nil {
+		if err := forms.Measure(v.ctx, v.d, s); err != nil {
 			return err
 		}
-		for _, c := range form.Collections {
+		for i := range s.Collections {
+			c := &s.Collections[i]
 			if v.c != nil && v.c.Name() != c.Name {
 				continue
 			}
 			// nothing else measures the drift of items since a training without labels
 			if c.LabelFree && !c.IndexOnly {
 				of, err := v.d.Collection(v.ctx, c.Name)
+				var measured *db.CollectionStats
 				if err == nil {
-					c.Drift, err = of.Drift(v.ctx)
+					measured, err = of.Stats(v.ctx, db.MeasuredDrift)
 				}
 				if err != nil {
 					return err
 				}
+				c.Drift = measured.Drift
 			}
 			if v.c != nil {
 				return v.printCollection(c, s.UUID != "")
 			}
 		}
 		if v.json {
-			return v.PrintJSON(form)
+			return v.PrintJSON(s)
 		}
 		pairs := []term.Pair{term.NewPair("items", term.CountCell(s.Items))}
 		if s.UUID != "" { // a cluster has none of these
@@ -70,9 +73,9 @@ func statsCommand(e *env) *cobra.Command {
 			)
 		}
 		v.PrintPairs(pairs)
-		for _, c := range form.Collections {
+		for i := range s.Collections {
 			v.Printf("\n")
-			if err := v.printCollection(c, s.UUID != ""); err != nil {
+			if err := v.printCollection(&s.Collections[i], s.UUID != ""); err != nil {
 				return err
 			}
 		}
@@ -82,7 +85,7 @@ func statsCommand(e *env) *cobra.Command {
 
 // printCollection prints the items of a collection, its codes, and advice. --json has the rest. one says that
 // it is of one database, and not of a cluster, which knows less.
-func (v *verb) printCollection(c forms.Collection, one bool) error {
+func (v *verb) printCollection(c *db.CollectionStats, one bool) error {
 	if v.json {
 		return v.PrintJSON(c)
 	}

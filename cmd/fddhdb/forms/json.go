@@ -70,41 +70,21 @@ func NewSchema(collection string, s db.Schema) Schema {
 	return out
 }
 
-// Stats are the statistics of a database, in the form of stats --json.
-type Stats struct {
-	*db.Stats
-	Collections []Collection `json:"collections"` // never null; replaces those of db.Stats
-}
-
-// Collection are the statistics of a collection, in the form of stats and collections
-// --json.
-type Collection struct {
-	*db.CollectionStats
-	DiskBytes int64 `json:"disk_bytes"` // an estimate, see db.Collection.DiskBytes; 0 in a cluster
-}
-
-// NewStats returns the form of the statistics of a database. It aliases s.
-func NewStats(ctx context.Context, d api.Database, s *db.Stats) (*Stats, error) {
-	out := &Stats{Stats: s, Collections: make([]Collection, len(s.Collections))}
+// Measure adds to the figures of a database how many bytes each collection has on disk, where that is known.
+func Measure(ctx context.Context, d api.Database, s *db.Stats) error {
 	for i := range s.Collections {
 		c, err := d.Collection(ctx, s.Collections[i].Name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		form, err := NewCollection(ctx, c, &s.Collections[i])
+		of, err := c.Stats(ctx, db.DiskSize)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return nil
+		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out.Collections[i] = *form
+		s.Collections[i].DiskBytes = of.DiskBytes
 	}
-	return out, nil
-}
-
-// NewCollection returns the form of the statistics of a collection. It aliases s.
-func NewCollection(ctx context.Context, c api.Collection, s *db.CollectionStats) (*Collection, error) {
-	bytes, err := c.DiskBytes(ctx)
-	if errors.Is(err, errors.ErrUnsupported) {
-		err = nil
-	}
-	return &Collection{s, bytes}, err
+	return nil
 }

@@ -2,6 +2,7 @@ package dbkit
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"iter"
 	"testing"
@@ -206,3 +207,30 @@ func LongTest(t *testing.T) {
 
 // Soak is the flag -soak.
 var Soak = flag.Duration("soak", 0, "for how long to go on with what else is short, or left out")
+
+// Has reports whether a collection has an item.
+func Has(ctx context.Context, c *db.Collection, key string) (bool, error) {
+	_, err := c.Get(ctx, key)
+	if errors.Is(err, db.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// VectorIndexes returns the indexes of vectors of a collection.
+func VectorIndexes(c *db.Collection) ([]report.VectorIndex, error) {
+	s, err := c.Stats(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return s.VectorIndexes, nil
+}
+
+// Drift returns the drift of a collection, measured if it has to be.
+func Drift(ctx context.Context, c *db.Collection) (report.Drift, error) {
+	s, err := c.Stats(ctx, db.MeasuredDrift)
+	if err != nil {
+		return nil, err
+	}
+	return s.Drift, nil
+}

@@ -329,7 +329,7 @@ func plainSize(info fs.FileInfo) int64 {
 }
 
 // CollectionBytes estimates the bytes of the tables that hold the records of a collection, see
-// db.Collection.DiskBytes. r is a snapshot of the store.
+// db.CollectionStats.DiskBytes. r is a snapshot of the store.
 func (e *Engine) CollectionBytes(ctx context.Context, r pebble.Reader, collection uint32) (int64, error) {
 	total := int64(0)
 	for _, kind := range record.Kinds(record.OfCollection) {

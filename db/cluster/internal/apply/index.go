@@ -66,8 +66,11 @@ func (x index) mark(b *db.Batch) error {
 
 // markIndexes notes in the batch that the indexes that a collection has are to be there.
 func markIndexes(b *db.Batch, c *db.Collection) error {
-	all, err := c.VectorIndexes()
-	for _, x := range all {
+	stats, err := c.Stats(context.Background())
+	if err != nil {
+		return err
+	}
+	for _, x := range stats.VectorIndexes {
 		if err == nil && x.Complete {
 			err = index{c.Name(), x.Modality, x.Recall}.mark(b)
 		}
@@ -196,11 +199,11 @@ func (s *State) MakeIndexes(ctx context.Context) (errs error) {
 		} else if err != nil {
 			return err
 		}
-		has, err := c.VectorIndexes()
+		has, err := c.Stats(ctx)
 		if err != nil {
 			return err
 		}
-		for _, x := range has {
+		for _, x := range has.VectorIndexes {
 			if x.Complete && !slices.ContainsFunc(wished, func(w index) bool {
 				return w.Collection == name && w.Modality == x.Modality
 			}) {
@@ -208,7 +211,7 @@ func (s *State) MakeIndexes(ctx context.Context) (errs error) {
 			}
 		}
 		for _, w := range wished {
-			if w.Collection != name || slices.ContainsFunc(has, w.of) {
+			if w.Collection != name || slices.ContainsFunc(has.VectorIndexes, w.of) {
 				continue
 			}
 			more, err := s.makeIndex(ctx, c, w, asked)
@@ -253,10 +256,11 @@ func (s *State) Indexes(ctx context.Context, c *db.Collection) (all []wire.Index
 	if err != nil {
 		return nil, err
 	}
-	has, err := c.VectorIndexes()
+	stats, err := c.Stats(ctx)
 	if err != nil {
 		return nil, err
 	}
+	has := stats.VectorIndexes
 	s.indexing.mu.Lock()
 	defer s.indexing.mu.Unlock()
 	for _, w := range wished {

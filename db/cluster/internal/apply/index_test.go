@@ -69,7 +69,7 @@ func TestIndexes(t *testing.T) {
 				said = append(said, "complete")
 			}
 		}
-		real, err := c.VectorIndexes()
+		real, err := dbkit.VectorIndexes(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestIndexes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := c.VectorIndexes()
+		all, err := dbkit.VectorIndexes(c)
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
@@ -285,7 +285,7 @@ func TestIndexesFollowTheLatestOperation(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- s.MakeIndexes(t.Context()) }()
 	for begun := false; !begun; time.Sleep(time.Millisecond) {
-		all, err := c.VectorIndexes()
+		all, err := dbkit.VectorIndexes(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +299,7 @@ func TestIndexesFollowTheLatestOperation(t *testing.T) {
 	if err := s.MakeIndexes(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if all, err := c.VectorIndexes(); err != nil || len(all) > 0 {
+	if all, err := dbkit.VectorIndexes(c); err != nil || len(all) > 0 {
 		t.Error(all, err)
 	}
 }
