@@ -304,7 +304,7 @@ func BenchmarkUntrained(b *testing.B) {
 				for i := 0; b.Loop(); i++ {
 					q := db.Query{From: "e", Vector: queries[i%len(queries)], K: k}
 					if i < 20 {
-						x, _ := need2(c.Explain(ctx, q, -1))(b)
+						x, _ := need2(dbkit.Explain(ctx, c, q, -1))(b)
 						read += x.Compared
 						continue
 					}
@@ -477,7 +477,7 @@ func BenchmarkVectorIndex(b *testing.B) {
 				b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
 				b.ReportMetric(float64(hits)/float64(of), "recall")
 				b.ReportMetric(float64(approximate)/float64(i), "approximate")
-				x, _ := need2(c.Explain(ctx, db.Query{From: "e", Vector: qs[0], K: k, Recall: recall,
+				x, _ := need2(dbkit.Explain(ctx, c, db.Query{From: "e", Vector: qs[0], K: k, Recall: recall,
 					Where: where}, -1))(b)
 				b.ReportMetric(x.Predicted["cells"], "predicted-us")
 			})

@@ -514,7 +514,7 @@ func damagedUses(c *db.Collection) map[string]error {
 		q := db.Query{Code: []byte{3}, Plan: plan, K: 100}
 		name := plan.String() + " "
 		out[name+"search"] = errOf(c.Search(ctx, q))
-		_, _, out[name+"explain"] = c.Explain(ctx, q, 2)
+		_, _, out[name+"explain"] = dbkit.Explain(ctx, c, q, 2)
 		r, err := c.SearchRadius(ctx, q, 8)
 		if out[name+"radius"] = err; err == nil {
 			_, out[name+"hits"] = dbkit.Collect(r.Hits(ctx))

@@ -560,20 +560,17 @@ func TestActivity(t *testing.T) {
 		db.PlanBlockScan, db.PlanAuto, db.PlanAuto} {
 		q := db.Query{From: "text", Vector: items[i].Vectors["text"], K: 3 + i, Plan: plan,
 			Where: "label = 'class1' OR year > 0"}
-		e, _, err := c.Explain(ctx, q, -1) // not counted
-		must(t, err)
+		q.Include = db.IncludeExplain
 		r, err := c.Search(ctx, q)
 		must(t, err)
-		want[kind{"search", e.Plan}]++
+		want[kind{"search", r.Explain.Plan}]++
 		hits += len(r.Hits)
-		e, _, err = c.Explain(ctx, q, 4)
-		stopIf(t, err != nil, "%v", err)
 		runs, err := c.SearchRadius(ctx, q, 4)
 		must(t, err)
 		n := dbkit.MustStats(t, d).Activity.Snapshots
 		failIf(t, n != 1, "%d are open", n)
+		want[kind{"search_radius", need(runs.First(ctx, 1))(t).Explain.Plan}]++
 		runs.Close()
-		want[kind{"search_radius", e.Plan}]++
 	}
 	all := need(c.SearchAll(ctx, []db.Query{{Key: "k7"}, {Key: "k8", K: 2}}))(t)
 	want[kind{"search_all", ""}]++

@@ -416,7 +416,7 @@ func TestFacetsOfAnswers(t *testing.T) {
 			t.Errorf("%+v and %+v, want %+v of %d, %v", first.Facets, second.Facets, want, first.Total, err)
 		}
 	}
-	if _, res, err := c.Explain(ctx, db.Query{Key: "k0", Facets: []string{"label"}}, -1); err != nil ||
+	if _, res, err := dbkit.Explain(ctx, c, db.Query{Key: "k0", Facets: []string{"label"}}, -1); err != nil ||
 		!reflect.DeepEqual(res.Facets[0], of(res.Hits)) {
 		t.Errorf("explained: %+v, %v", res, err)
 	}
@@ -477,7 +477,7 @@ func checkIndexed(t testing.TB, c *db.Collection, indexed ...string) {
 			continue
 		}
 		fine(t, o.CheckWhere(ctx, where))
-		e, _, err := c.Explain(ctx, db.Query{Code: []byte{1}, Where: where}, -1)
+		e, _, err := dbkit.Explain(ctx, c, db.Query{Code: []byte{1}, Where: where}, -1)
 		if err != nil || slices.ContainsFunc(e.ScannedFields,
 			func(name string) bool { return slices.Contains(indexed, name) }) {
 			t.Errorf("%s: %v are scanned, %v", where, e.ScannedFields, err)

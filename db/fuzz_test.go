@@ -141,7 +141,7 @@ func use(d *db.DB) {
 					}
 					q.From = "text"
 					q.Rerank = db.RerankAuto
-					_, _, _ = c.Explain(ctx, q, -1)
+					_, _, _ = dbkit.Explain(ctx, c, q, -1)
 					q.Rerank = db.RerankAsymmetric
 					_, _ = dbkit.CountWithin(c, q, 3)
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/jsonform"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // The types that the database returns have a JSON form, for programs. The command prints the same forms; it
@@ -64,18 +65,19 @@ type resultForm struct {
 	Space     Space   `json:"space"`
 	Revision  uint32  `json:"revision"`
 
-	Rerank string   `json:"rerank,omitempty"`
-	Facets []Facets `json:"facets,omitempty"`
+	Rerank  string          `json:"rerank,omitempty"`
+	Explain *report.Explain `json:"explain,omitempty"`
+	Facets  []Facets        `json:"facets,omitempty"`
 
 	Approximate bool `json:"approximate,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler: {"hits", "next", "total", "distances", "space", "revision",
-// "rerank", "facets", "approximate"}. Hits are never null, and next is null at the end. Left out are a total
-// of 0, no distances, a rerank of RerankAuto, empty facets, and approximate if false.
+// "rerank", "explain", "facets", "approximate"}. Hits are never null, and next is null at the end. Left out
+// are a total of 0, no distances, a rerank of RerankAuto, no explain, empty facets, and approximate if false.
 func (r Result) MarshalJSON() ([]byte, error) {
 	f := resultForm{Hits: r.Hits, Total: r.Total, Distances: r.Distances, Space: r.Space,
-		Revision: r.Revision, Facets: r.Facets, Approximate: r.Approximate}
+		Revision: r.Revision, Facets: r.Facets, Approximate: r.Approximate, Explain: r.Explain}
 	if r.Rerank != RerankAuto {
 		f.Rerank = r.Rerank.String()
 	}
@@ -93,7 +95,7 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	var f resultForm
 	err := json.Unmarshal(b, &f)
 	*r = Result{Hits: f.Hits, Total: f.Total, Distances: f.Distances, Space: f.Space, Revision: f.Revision,
-		Facets: f.Facets, Approximate: f.Approximate}
+		Facets: f.Facets, Approximate: f.Approximate, Explain: f.Explain}
 	if err == nil && f.Rerank != "" {
 		r.Rerank, err = ParseRerank(f.Rerank)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/dbtest"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -31,7 +32,7 @@ func TestResultsAreJSON(t *testing.T) {
 		{Code: code, K: 1 << 20}, {Key: "item 1"},
 		{Code: code, Where: "label = 'nobody'"}, {From: "text", Vector: words, Rerank: db.RerankAsymmetric}} {
 		results = append(results, need(c.Search(ctx, q))(t))
-		explain, found := need2(c.Explain(ctx, q, 4))(t)
+		explain, found := need2(dbkit.Explain(ctx, c, q, 4))(t)
 		results = append(results, explain, found)
 		runs := need(c.SearchRadius(ctx, q, 8))(t)
 		for run, err := range runs.All(ctx) {

@@ -115,7 +115,7 @@ func TestLabelFreeCodes(t *testing.T) {
 	// A copy without vectors has nothing else.
 	is := indexOnlyOf(t, d, &db.Options{FS: fs})
 	copied := dbkit.MustCollection(t, is, "main")
-	e, res, err := copied.Explain(ctx, db.Query{From: "image", Vector: x, K: 5}, -1)
+	e, res, err := dbkit.Explain(ctx, copied, db.Query{From: "image", Vector: x, K: 5}, -1)
 	failIf(t, err != nil || e.Plan == "vectors" || len(res.Hits) != 5, "an index-only copy: %+v, %v", e, err)
 	_, err = dbkit.Drift(ctx, copied)
 	failIf(t, err == nil, "an index-only copy measures drift")
@@ -331,7 +331,7 @@ func checkInEach(t *testing.T, c *db.Collection, items []*db.Item, spaces ...db.
 	for _, space := range spaces {
 		checkCodesOf(t, c, items, space)
 		q := db.Query{From: "image", To: "image", Vector: items[1].Vectors["image"], K: 30, Recall: 1}
-		e, res, err := need(c.InSpace(space, 0))(t).Explain(ctx, q, -1)
+		e, res, err := dbkit.Explain(ctx, need(c.InSpace(space, 0))(t), q, -1)
 		stopIf(t, err != nil || e.Plan != "vectors", "space %d: %+v, %v", space, e, err)
 		var want []*db.Item
 		for _, it := range items {

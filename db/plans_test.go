@@ -89,7 +89,7 @@ func checkAnswers(t *rapid.T, c *db.Collection, o *dbtest.Oracle, bits int, q db
 			continue
 		}
 		res := need(c.Search(ctx, q))(t)
-		_, explained, err := c.Explain(ctx, q, -1)
+		_, explained, err := dbkit.Explain(ctx, c, q, -1)
 		if want := all[:min(q.K, n)]; err != nil || !oracle.SameHits(res.Hits, want) ||
 			!oracle.SameHits(explained.Hits, want) {
 			t.Fatalf("k = %d, plan %v: %v, explained %v, want %v, %v", q.K, q.Plan, res.Hits, explained, want,

@@ -222,6 +222,9 @@ const (
 	// IncludeDistances counts the items of an answer within a radius by distance, into Result.Distances.
 	IncludeDistances
 
+	// IncludeExplain tells how the answer was found, in Result.Explain.
+	IncludeExplain
+
 	includeItem = IncludeLabels | IncludeFields | IncludePayload | IncludeVectors
 )
 
@@ -243,6 +246,9 @@ type Result struct {
 	// Rerank is the order of the answer. RerankAuto says that vectors were compared: alone if Space is 0,
 	// otherwise among the items of each code.
 	Rerank Rerank
+
+	// Explain tells how the answer was found; with IncludeExplain.
+	Explain *report.Explain
 
 	// Facets are the counts for Query.Facets, in that order.
 	Facets []Facets
@@ -320,7 +326,7 @@ func (q *Query) check() error {
 		return fault.Invalid("unknown rerank %d: %s are possible, as RerankAuto and so on", int(q.Rerank),
 			possibleReranks)
 	}
-	if q.Include&^(includeItem|IncludeCursor|IncludeDistances) != 0 {
+	if q.Include&^(includeItem|IncludeCursor|IncludeDistances|IncludeExplain) != 0 {
 		return fault.Invalid("unknown parts of hits %#x: a sum of the constants of Include is possible",
 			int(q.Include))
 	}
@@ -347,7 +353,12 @@ func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.Coll
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	return search.New(ctx, c.db.search, v, cv, q.inside())
+	start := time.Now()
+	s, err := search.New(ctx, c.db.search, v, cv, q.inside())
+	if err == nil && q.Include&IncludeExplain != 0 {
+		s.Explain = &search.Timings{Encode: time.Since(start)}
+	}
+	return s, err
 }
 
 // hitOf returns a hit as callers get it, with those parts of its item that are to be included.
@@ -393,9 +404,14 @@ func resultOf(ctx context.Context, s *search.Searcher, k int, w wanted) (*Result
 	r := &Result{Hits: hits, Facets: facets, Next: a.Next, Total: a.Total, Space: Space(a.Space),
 		Revision: a.Revision, Rerank: Rerank(s.Order()), Approximate: s.Approximate()}
 	if w.include&IncludeDistances != 0 && s.ByRadius() {
-		r.Distances, err = s.Distances(ctx)
+		if r.Distances, err = s.Distances(ctx); err != nil {
+			return nil, a, err
+		}
 	}
-	return r, a, err
+	if w.include&IncludeExplain != 0 && s.Explain != nil {
+		r.Explain = s.Report(len(r.Hits))
+	}
+	return r, a, nil
 }
 
 // Runs is the answer to a search by radius: all items within it, as a sequence of runs of items that share a
@@ -557,38 +573,6 @@ func (e *QueryError) Error() string { return e.Err.Error() + " (query " + strcon
 
 // Unwrap returns the error itself.
 func (e *QueryError) Unwrap() error { return e.Err }
-
-// Explain answers a query as Search does, or within a radius that is not negative
-// the first K items as SearchRadius, and tells how.
-func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*report.Explain, *Result, error) {
-	if q.K == 0 {
-		q.K = defaultK
-	}
-	var e *report.Explain
-	var res *Result
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		start := time.Now()
-		s, err := c.searcher(ctx, v, cv, &q)
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		s.Explain = &search.Timings{Encode: time.Since(start)}
-		if radius >= 0 {
-			err = s.Within(ctx, radius)
-		} else {
-			err = s.Nearest(ctx, s.ToFind(q.K))
-		}
-		if err != nil {
-			return err
-		}
-		if res, _, err = resultOf(ctx, s, q.K, q.wanted()); err == nil {
-			e = s.Report(radius, len(res.Hits))
-		}
-		return err
-	})
-	return e, res, err
-}
 
 // A FacetQuery asks how many items have each label, or each value of a field.
 type FacetQuery struct {

@@ -90,7 +90,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"where":    errOf(c.Count(ctx, "year > 7")),
 		"evaluate": errOf(c.Evaluate(ctx, evaluationOf(items))),
 		"stats":    errOf(d.Stats()),
-		"explain":  third(c.Explain(ctx, db.Query{Key: "k1"}, 3)),
+		"explain":  third(dbkit.Explain(ctx, c, db.Query{Key: "k1"}, 3)),
 		"verify":   errOf(findingsOf(t, d)),
 		"backup":   errOf(d.Backup(ctx, newMemStore(), db.BackupOptions{})),
 		"a part": errOf(d.Backup(ctx, newMemStore(),

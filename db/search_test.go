@@ -95,11 +95,11 @@ func TestExplainAsymmetric(t *testing.T) {
 	c, items := openMixed(t, 16)
 	q := db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankAsymmetric,
 		Plan: db.PlanDisk}
-	e, _, err := c.Explain(ctx, q, -1)
+	e, _, err := dbkit.Explain(ctx, c, q, -1)
 	failIf(t, err != nil || e.Plan != "blockscan" || e.Scanned != e.Distinct || e.Codes == 0 ||
 		e.Predicted["disk"] != 0, "%+v, %v", e, err)
 	q.Plan = db.PlanAuto
-	e, _, err = c.Explain(ctx, q, -1)
+	e, _, err = dbkit.Explain(ctx, c, q, -1)
 	failIf(t, err != nil || e.Plan != "scan" || e.Predicted["scan"] == 0, "%+v, %v", e, err)
 }
 
@@ -481,7 +481,7 @@ func TestCursorOfSomethingElse(t *testing.T) {
 		tc.q.After = tc.after
 		_, serr := tc.c.Search(ctx, tc.q)
 		_, rerr := tc.c.SearchRadius(ctx, tc.q, 3)
-		_, _, eerr := tc.c.Explain(ctx, tc.q, 3)
+		_, _, eerr := dbkit.Explain(ctx, tc.c, tc.q, 3)
 		for _, err := range []error{serr, rerr, eerr} {
 			failIf(t, !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 400, "%s: %v", name, err)
 		}
@@ -738,7 +738,7 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 			defer runs.Close()
 			res, err := runs.First(ctx, math.MaxInt)
 			failIf(t, err != nil || len(res.Hits) != 9000, "radius %d: %v", radius, err)
-			_, res, err = codes.Explain(ctx, db.Query{Key: "7", K: math.MaxInt}, radius)
+			_, res, err = dbkit.Explain(ctx, codes, db.Query{Key: "7", K: math.MaxInt}, radius)
 			failIf(t, err != nil || res.Total != 9000, "radius %d, explained: %v", radius, err)
 		})
 	}
@@ -807,7 +807,7 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 			check("search", err)
 			_, err = c.SearchRadius(ctx, q, 3)
 			check("radius", err)
-			_, _, err = c.Explain(ctx, q, -1)
+			_, _, err = dbkit.Explain(ctx, c, q, -1)
 			check("explain", err)
 			_, err = c.SearchAll(ctx, []db.Query{{Key: "k1"}, q})
 			check("all", err)
@@ -943,7 +943,7 @@ func TestEndedContextEndsEverything(t *testing.T) {
 			func(report.Finding) error { return nil })),
 		"first": errOf(runs.First(ctx, 3)),
 	}
-	_, _, err := c.Explain(ctx, db.Query{Key: "k7"}, -1)
+	_, _, err := dbkit.Explain(ctx, c, db.Query{Key: "k7"}, -1)
 	errs["explain"] = err
 	res, _ := runs.First(ctx, 3)
 	failIf(t, res != nil, "first: %+v beside an error", res)

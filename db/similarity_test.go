@@ -362,7 +362,7 @@ func TestInclude(t *testing.T) {
 			}
 		}
 	}
-	errorIs(t, errOf(c.Search(ctx, db.Query{Key: "k3", Include: 64})), db.ErrInvalid)
+	errorIs(t, errOf(c.Search(ctx, db.Query{Key: "k3", Include: 2 * db.IncludeExplain})), db.ErrInvalid)
 }
 
 // withinCodes is what Explain says where vectors decide within a code.
@@ -371,7 +371,7 @@ const withinCodes = "vectors within codes"
 // orderOf returns the order that a query is answered in.
 func orderOf(t *testing.T, c *db.Collection, q db.Query) string {
 	t.Helper()
-	x, _ := need2(c.Explain(ctx, q, -1))(t)
+	x, _ := need2(dbkit.Explain(ctx, c, q, -1))(t)
 	return x.Rerank
 }
 
@@ -680,7 +680,7 @@ func TestUntrainedReads(t *testing.T) {
 	need(c.Search(ctx, db.Query{From: "e", Vector: items[0].Vectors["e"]}))(t)
 	must(t, d.WaitForIndex(ctx))
 	for _, k := range []int{1, 10, 64, 65, 200} {
-		x, _, err := c.Explain(ctx, db.Query{From: "e", Vector: items[1].Vectors["e"], K: k}, -1)
+		x, _, err := dbkit.Explain(ctx, c, db.Query{From: "e", Vector: items[1].Vectors["e"], K: k}, -1)
 		failIf(t, err != nil || x.Scanned != n || x.Compared < k || x.Compared > 2*k+20, "k = %d: %+v, %v", k,
 			x, err)
 	}

@@ -32,7 +32,7 @@ func uses(c *db.Collection) map[string]error {
 		"stats":  errOf(c.Stats(ctx)),
 		"schema": errOf(c.Schema()),
 	}
-	_, _, out["explain"] = c.Explain(ctx, q, -1)
+	_, _, out["explain"] = dbkit.Explain(ctx, c, q, -1)
 	for _, err := range c.Items(ctx, "") {
 		if out["items"] = err; err != nil {
 			break
@@ -182,7 +182,7 @@ func TestCancelledSearches(t *testing.T) {
 	defer runs.Close()
 	for _, plan := range dbkit.AllPlans {
 		q := db.Query{Code: []byte{1, 2}, Plan: plan}
-		_, _, explained := c.Explain(cancelled, q, -1)
+		_, _, explained := dbkit.Explain(cancelled, c, q, -1)
 		for what, err := range map[string]error{
 			"search": errOf(c.Search(cancelled, q)), "radius": errOf(c.SearchRadius(cancelled, q, 3)),
 			"explain": explained,

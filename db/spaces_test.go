@@ -61,7 +61,7 @@ func TestInSpace(t *testing.T) {
 		s.Code, s.Z, errs[5] = c.EncodeQuery(ctx, q)
 		s.Item, _, errs[6] = c.Encode(items[7])
 		s.Stats, errs[7] = c.Stats(ctx)
-		_, s.Explain, errs[8] = c.Explain(ctx, q, -1)
+		_, s.Explain, errs[8] = dbkit.Explain(ctx, c, q, -1)
 		s.Codes = map[string]string{}
 		for x := range every(t, c.Codes(ctx, "")) {
 			s.Codes[x.Key] = string(x.Code)

@@ -268,8 +268,8 @@ func (h *churn) check(when string) {
 		queries := h.queries(*churnQueries, clusters)
 		found, wanted := h.found(h.c, queries, ks, all)
 		for j, k := range ks {
-			x, _ := need2(h.c.Explain(ctx, db.Query{From: "e", Vector: queries[0], K: k, Recall: h.asked},
-				-1))(h.t)
+			q := db.Query{From: "e", Vector: queries[0], K: k, Recall: h.asked}
+			x, _ := need2(dbkit.Explain(ctx, h.c, q, -1))(h.t)
 			recall, expected := float64(found[j])/float64(wanted[j]), cmp.Or(x.Recall, 1)
 			at := fmt.Sprintf("%s, queries like %s, k = %d", when, step, k)
 			h.t.Logf("%s: found %.3f, expected %.3f (%s)", at, recall, expected, x.Plan)
@@ -606,7 +606,7 @@ func TestAnOutgrownIndexIsNotUsed(t *testing.T) {
 		b := need(x.Encode())(t)
 		keyValue{codec.NumberKey(codec.KindIndex, db.Inside(c).ID, x.ID), b}.put(t, d)
 		d, c = reopen(t, d, "db", &db.Options{FS: fs, ReadOnly: true, MustExist: true})
-		explain, r, err := c.Explain(ctx, db.Query{From: "e", Vector: items[7].Vectors["e"]}, -1)
+		explain, r, err := dbkit.Explain(ctx, c, db.Query{From: "e", Vector: items[7].Vectors["e"]}, -1)
 		if err != nil || r.Approximate != used || slices.Equal(explain.OutgrownIndexes,
 			[]string{"e"}) == used {
 			t.Errorf("%d of %d vectors have changed: the index is used: %v; %+v, %v", churn, len(items),
@@ -990,7 +990,7 @@ func TestDamagedIndexIsTold(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	c := dbkit.MustCollection(t, d, "main")
 	q := db.Query{From: "e", Vector: items[5].Vectors["e"], K: 10}
-	explain, found, err := c.Explain(ctx, q, -1)
+	explain, found, err := dbkit.Explain(ctx, c, q, -1)
 	failIf(t, err != nil || found.Approximate || len(found.Hits) != 10 || explain.Plan != "vectors" ||
 		!slices.Equal(explain.DamagedIndexes, []string{"e"}), "%+v, %v, %v", explain, found, err)
 	if s, err := c.Stats(ctx); err != nil ||
@@ -998,7 +998,7 @@ func TestDamagedIndexIsTold(t *testing.T) {
 		t.Errorf("%+v, %v", s.VectorIndexes, err)
 	}
 	need(c.IndexVectors(ctx, db.IndexOptions{}))(t)
-	explain, _, err = c.Explain(ctx, q, -1)
+	explain, _, err = dbkit.Explain(ctx, c, q, -1)
 	failIf(t, err != nil || explain.Plan != "cells" || explain.DamagedIndexes != nil, "made anew: %+v, %v",
 		explain, err)
 	s, err := c.Stats(ctx)

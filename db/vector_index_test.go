@@ -606,7 +606,7 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 	need(c.IndexVectors(ctx, db.IndexOptions{}))(t)
 	explained := func(where string, recall float64) (*report.Explain, *db.Result) {
 		q := db.Query{From: "e", Vector: items[0].Vectors["e"], K: 3, Where: where, Recall: recall}
-		x, r := need2(c.Explain(ctx, q, -1))(t)
+		x, r := need2(dbkit.Explain(ctx, c, q, -1))(t)
 		return x, r
 	}
 	exact := func(what string, x *report.Explain, r *db.Result, where string) {
@@ -652,7 +652,7 @@ func TestALeastSimilarityByAnIndex(t *testing.T) {
 					Recall: 1}
 				exact := need(c.Search(ctx, q))(t)
 				q.Recall = .9
-				x, r := need2(c.Explain(ctx, q, -1))(t)
+				x, r := need2(dbkit.Explain(ctx, c, q, -1))(t)
 				if len(exact.Hits) < q.K &&
 					(metric != db.Dot && x.Plan != "cells" || x.Probes > all[0].Cells) {
 					t.Errorf("%s, %v: plan %s, %d cells of %d", metric, least, x.Plan, x.Probes, all[0].Cells)
@@ -677,7 +677,7 @@ func TestAnIndexPaysEarlierWithoutMemory(t *testing.T) {
 	q := db.Query{From: "e", Vector: items[0].Vectors["e"], K: 3, Recall: .9}
 	plan := func(want string) {
 		t.Helper()
-		x, _, err := c.Explain(ctx, q, -1)
+		x, _, err := dbkit.Explain(ctx, c, q, -1)
 		failIf(t, err != nil || x.Plan != want, "plan %s, %v; want %s", x.Plan, err, want)
 	}
 	plan("vectors")

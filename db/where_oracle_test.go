@@ -581,7 +581,7 @@ func TestExplainNamesScannedFields(t *testing.T) {
 		want, err := c.Count(ctx, where)
 		stopIf(t, err != nil || want == 0, "%s: %d, %v", where, want, err)
 		for range 2 { // the second time the rows are known
-			e, res, err := c.Explain(ctx, db.Query{From: "text", To: "image", Key: "k0", K: 100,
+			e, res, err := dbkit.Explain(ctx, c, db.Query{From: "text", To: "image", Key: "k0", K: 100,
 				Where: where}, -1)
 			failIf(t, err != nil || !slices.Equal(e.ScannedFields, fields), "%s: fields %v, %v, want %v",
 				where, e.ScannedFields, err, fields)

@@ -90,7 +90,6 @@ type Collection interface {
 	// SearchRadius returns the first K items within a radius, and the number of all.
 	SearchRadius(ctx context.Context, q db.Query, radius int) (*db.Result, error)
 
-	Explain(ctx context.Context, q db.Query, radius int) (*report.Explain, *db.Result, error)
 	Evaluate(ctx context.Context, e db.Evaluation) ([]report.Retrieval, error)
 
 	// Encode returns the code that an item would get without labels, EncodeQuery the code of a query.

@@ -252,19 +252,6 @@ func (c *Collection) SearchRadius(ctx context.Context, q db.Query, radius int) (
 	return ask[db.Result](ctx, c.d, c.path+":radius"+c.view, f)
 }
 
-func (c *Collection) Explain(ctx context.Context, q db.Query, radius int) (*report.Explain, *db.Result,
-	error) {
-	f := rest.NewQuery(&q)
-	if radius >= 0 {
-		f.Radius = &radius
-	}
-	out, err := ask[rest.Explained](ctx, c.d, c.path+":explain"+c.view, f)
-	if err != nil {
-		return nil, nil, err
-	}
-	return out.Explain, out.Result, nil
-}
-
 func (c *Collection) Evaluate(ctx context.Context, e db.Evaluation) ([]report.Retrieval, error) {
 	out, err := work[rest.Retrievals](ctx, c.d, call{path: c.path + ":evaluate" + c.view, twice: true},
 		rest.NewEvaluation(&e), nil, nil)

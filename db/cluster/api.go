@@ -42,8 +42,8 @@ type DatabaseOptions struct {
 //   - Schemas and labels do not change (Alter, RenameLabel).
 //   - Spaces have no earlier revisions, and no space is made of another (Rollback, RestoreRevision,
 //     PinRevision, Reindex).
-//   - Explain, Evaluate, Encode, EncodeQuery, and the figures DiskSize and MeasuredDrift are for the database
-//     of a shard.
+//   - IncludeExplain, Evaluate, Encode, EncodeQuery, and the figures DiskSize and MeasuredDrift are for the
+//     database of a shard.
 //   - Compact, Verify and Backup are about folders; Client.Compare and Client.Backup are their counterparts.
 //
 // A batch is committed shard by shard: the changes of one shard are made together, all or none. Stats have
@@ -218,16 +218,24 @@ func (c *collection) Sample(context.Context, int, uint64, string, ...any) iter.S
 }
 
 func (c *collection) Search(ctx context.Context, q db.Query) (*db.Result, error) {
+	if q.Include&db.IncludeExplain != 0 {
+		return nil, errExplain
+	}
 	return c.answer(c.Collection.Search(ctx, c.query(q)))
 }
 
 func (c *collection) SearchRadius(ctx context.Context, q db.Query, radius int) (*db.Result, error) {
+	if q.Include&db.IncludeExplain != 0 {
+		return nil, errExplain
+	}
 	return c.answer(c.Collection.SearchRadius(ctx, c.query(q), radius))
 }
 
 func (c *collection) query(q db.Query) Query {
 	return Query{Query: q, Space: c.space, revision: c.revision, AllowPartial: c.d.opts.AllowPartial != nil}
 }
+
+var errExplain = cannot("explain searches", "explain them in one database")
 
 func (c *collection) answer(r *Result, err error) (*db.Result, error) {
 	if err != nil {
@@ -237,10 +245,6 @@ func (c *collection) answer(r *Result, err error) (*db.Result, error) {
 		c.d.opts.AllowPartial(r.Missing)
 	}
 	return &r.Result, nil
-}
-
-func (c *collection) Explain(context.Context, db.Query, int) (*report.Explain, *db.Result, error) {
-	return nil, nil, cannot("explain searches", "explain them in one database")
 }
 
 func (c *collection) Evaluate(context.Context, db.Evaluation) ([]report.Retrieval, error) {

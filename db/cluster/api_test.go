@@ -181,7 +181,7 @@ func unsupported(t *testing.T, d api.Database, c api.Collection) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, _, err := c.Explain(ctx, db.Query{}, -1); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := c.Search(ctx, db.Query{Include: db.IncludeExplain}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Error("Explain:", err)
 	}
 	for _, err := range c.Items(ctx, "") {

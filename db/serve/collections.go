@@ -222,19 +222,6 @@ func registerSearches(t *router) {
 			}
 			return c.SearchRadius(ctx, q, *in.Radius)
 		})
-	handle(t, "POST", ofCollection+":explain", Read, "Find the nearest items, and say how they were found",
-		func(ctx context.Context, r *request, in *rest.Query) (out *rest.Explained, err error) {
-			radius := -1
-			if in.Radius != nil {
-				radius = *in.Radius
-			}
-			err = r.asks(ctx, in, func(ctx context.Context, c api.Collection, q db.Query) error {
-				explain, result, err := c.Explain(ctx, q, radius)
-				out = &rest.Explained{Explain: explain, Result: result}
-				return err
-			})
-			return out, err
-		}, inSpace...)
 	on(t, "POST", ofCollection+":count", Read, "Count the items that match",
 		func(ctx context.Context, c api.Collection, r *request, in *rest.Filter) (*rest.Count, error) {
 			n, err := c.Count(ctx, in.Where, in.Args...)

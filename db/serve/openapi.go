@@ -356,6 +356,7 @@ func (resultSchema) Schema(r huma.Registry) *huma.Schema {
 			"total": whole("items within the radius"), "space": whole("of the codes; 0: an answer by vectors"),
 			"revision": whole("of the space"), "rerank": text("order of the hits; auto if it is not there"),
 			"distances":   listOf(whole("items at this many bits, from 0 to the radius; with include: distances")),
+			"explain":     r.Schema(reflect.TypeFor[report.Explain](), true, ""),
 			"facets":      listOf(r.Schema(reflect.TypeFor[db.Facets](), true, "")),
 			"approximate": {Type: "boolean", Description: "items may be missing, by the recall of the index"},
 		})

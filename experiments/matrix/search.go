@@ -109,11 +109,11 @@ func (s *timed) find(ctx context.Context, queries [][]byte) error {
 		return nil
 	}
 	for _, code := range queries {
-		x, _, err := t.c.Explain(ctx, db.Query{Code: code, K: s.n, Plan: t.plan}, -1)
+		r, err := t.c.Search(ctx, db.Query{Code: code, K: s.n, Plan: t.plan, Include: db.IncludeExplain})
 		if err != nil {
 			return err
 		}
-		s.finds = append(s.finds, time.Duration(x.SearchUS*1000))
+		s.finds = append(s.finds, time.Duration(r.Explain.SearchUS*1000))
 	}
 	return nil
 }

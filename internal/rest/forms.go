@@ -98,12 +98,6 @@ type Code struct {
 	Bits int `json:"bits"`
 }
 
-// Explained is an answer, and how it was found.
-type Explained struct {
-	Explain *report.Explain `json:"explain"`
-	Result  *db.Result      `json:"result"`
-}
-
 // Evaluation is a db.Evaluation.
 type Evaluation struct {
 	Queries map[string][]Vector `json:"queries" doc:"vectors of the queries, by modality"`

@@ -28,19 +28,19 @@ type Query struct {
 	Where         string   `json:"where,omitempty" doc:"only items that match, such as label = ? AND year > 2000"`
 	Args          Args     `json:"args,omitempty" doc:"the values of the placeholders ? in where, in order"`
 	K             int      `json:"k,omitempty" doc:"number of hits; 10 by default"`
-	Radius        *int     `json:"radius,omitempty" doc:"in bits; for :radius and :explain"`
+	Radius        *int     `json:"radius,omitempty" doc:"in bits; for :radius"`
 	Rerank        string   `json:"rerank,omitempty" doc:"order of the hits: auto, projection, none or asymmetric"`
 	After         string   `json:"after,omitempty" doc:"cursor: go on behind the answer whose next it was"`
 	MinSimilarity float32  `json:"min_similarity,omitempty" doc:"only hits of this similarity or more"`
 	Recall        float64  `json:"recall,omitempty" doc:"answer by vectors with this recall; 1 is exact"`
-	Include       []string `json:"include,omitempty" doc:"parts of items in the hits: labels, fields, payload, vectors, cursor; distances: the number of items at each distance within the radius"`
+	Include       []string `json:"include,omitempty" doc:"parts of items in the hits: labels, fields, payload, vectors, cursor; distances: the number of items at each distance within the radius; explain: how they were found"`
 	Facets        []string `json:"facets,omitempty" doc:"count the items of the answer by label or by fields"`
 	FacetLimit    int      `json:"facet_limit,omitempty" doc:"number of counts of each, the largest first; 0: all"`
 	Plan          string   `json:"plan,omitempty" doc:"how codes are found; auto by default"`
 }
 
 // parts are the names of db.Include, in the order of its bits.
-var parts = []string{"labels", "fields", "payload", "vectors", "cursor", "distances"}
+var parts = []string{"labels", "fields", "payload", "vectors", "cursor", "distances", "explain"}
 
 // NewQuery returns the form of a query, which it aliases.
 func NewQuery(q *db.Query) *Query {
@@ -85,7 +85,7 @@ func (f *Query) Query() (q db.Query, err error) {
 	for _, name := range f.Include {
 		i := slices.Index(parts, name)
 		if i < 0 {
-			return q, fault.Invalid("include %q: labels, fields, payload, vectors, cursor and distances are possible",
+			return q, fault.Invalid("include %q: labels, fields, payload, vectors, cursor, distances and explain are possible",
 				name)
 		}
 		q.Include |= 1 << i

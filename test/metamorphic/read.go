@@ -170,7 +170,8 @@ func (s *question) search(seed uint64) error {
 	}
 	q := s.q
 	q.Plan = s.affordable(q.Plan, s.k(), -1)
-	_, explained, err := s.handle.Explain(s.h.ctx, q, -1)
+	q.Include |= db.IncludeExplain
+	explained, err := s.handle.Search(s.h.ctx, q)
 	if err != nil {
 		return err
 	}
@@ -289,7 +290,11 @@ func (s *question) pages(radius, size int, seed uint64) error {
 		if radius < 0 {
 			res, err = s.handle.Search(s.h.ctx, q)
 		} else {
-			_, res, err = s.handle.Explain(s.h.ctx, q, radius)
+			var runs *db.Runs
+			if runs, err = s.handle.SearchRadius(s.h.ctx, q, radius); err == nil {
+				res, err = runs.First(s.h.ctx, q.K)
+				err = errors.Join(err, runs.Close())
+			}
 		}
 		if err != nil {
 			return err

@@ -111,8 +111,8 @@ func TestOwnClient(t *testing.T) {
 	_, err = m.SearchRadius(ctx, db.Query{Key: old.Key, From: "image", ExcludeSelf: true,
 		Rerank: db.RerankAsymmetric}, 5)
 	ok(err)
-	_, _, err = m.Explain(ctx, db.Query{From: "text", Sparse: &db.Sparse{Index: []uint32{1},
-		Value: []float32{2}}}, 3)
+	_, err = m.SearchRadius(ctx, db.Query{From: "text", Sparse: &db.Sparse{Index: []uint32{1},
+		Value: []float32{2}}, Include: db.IncludeExplain | db.IncludeDistances}, 3)
 	ok(err)
 	code, err := m.EncodeQuery(ctx, db.Query{From: "image", Vector: x})
 	ok(err)

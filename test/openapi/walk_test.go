@@ -266,7 +266,7 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	// Searches by vectors, and what needs no codes.
 	x, text := vector(2)
 	by := object{"from": "image", "vector": x, "k": 3, "facets": []string{"label", "sold"},
-		"include": []string{"labels", "fields", "payload", "vectors", "cursor", "distances"}}
+		"include": []string{"labels", "fields", "payload", "vectors", "cursor", "distances", "explain"}}
 	w.send(200, "POST", m+":search", by)
 	w.send(200, "POST", m+":search", object{"from": "image", "vector": text,
 		"where": "price > ? AND sold = ?", "args": []any{1.5, true}})
@@ -274,8 +274,6 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	w.send(400, "POST", m+":search", object{"from": "nobody", "vector": x})
 	w.send(413, "POST", m+":search", object{"from": "image", "vector": x, "k": 1 << 20})
 	w.send(409, "POST", m+":radius", object{"from": "image", "vector": x, "radius": 3})
-	w.send(200, "POST", m+":explain", by)
-	w.send(404, "POST", m+":explain", object{"key": "nobody", "from": "image"})
 	w.send(200, "POST", m+":count", object{"where": "label IN (?)", "args": []any{[]string{"class 1"}}})
 	w.send(400, "POST", m+":count", object{"where": "label = ?"})
 	w.send(200, "POST", m+":facets", object{"by": "label", "limit": 2})
@@ -327,11 +325,10 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	w.send(200, "POST", m+":search", object{"from": "text",
 		"vector": object{"i": []int{2}, "v": []float64{1}}, "rerank": "asymmetric", "k": 2})
 	w.send(200, "POST", m+":radius", object{"from": "image", "vector": x, "radius": 3,
-		"include": []string{"distances"}})
+		"include": []string{"distances", "explain"}})
 	w.send(200, "POST", m+":encode", object{"text": "a cat"})
 	w.send(200, "POST", m+":map", object{})
-	w.send(200, "POST", m+":explain", by)
-	w.send(200, "POST", m+":explain", object{"from": "image", "vector": x, "radius": 3})
+	w.send(200, "POST", m+":search", object{"from": "image", "vector": x, "include": []string{"explain"}})
 	code := struct{ Code string }{}
 	if err := json.Unmarshal(w.send(200, "POST", m+":encode", object{"from": "image", "vector": x}).body,
 		&code); err != nil {

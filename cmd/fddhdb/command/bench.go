@@ -180,13 +180,22 @@ func (o *benching) measure(tier string, k, radius int, queries []db.Query) (*ben
 	plans := map[string]int{}
 	for _, q := range queries {
 		q.K = max(k, 1)
-		x, r, err := o.c.Explain(o.ctx, q, radius)
+		q.Include |= db.IncludeExplain
+		var r *db.Result
+		var err error
+		if radius < 0 {
+			r, err = o.c.Search(o.ctx, q)
+		} else {
+			r, err = o.c.SearchRadius(o.ctx, q, radius)
+		}
 		if err != nil {
 			return nil, err
 		}
 		l.hits = append(l.hits, r.Hits)
-		if plans[x.Plan]++; plans[x.Plan] > plans[l.Plan] {
-			l.Plan = x.Plan
+		if plan := r.Explain.Plan; plan != "" {
+			if plans[plan]++; plans[plan] > plans[l.Plan] {
+				l.Plan = plan
+			}
 		}
 	}
 	var times []float64

@@ -325,7 +325,16 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	if a.sheet != nil {
 		q.Include |= picture.Include
 	}
-	r, explain, err := a.ask(q)
+	if a.explain {
+		q.Include |= db.IncludeExplain
+	}
+	var r *db.Result
+	var err error
+	if a.given("radius") {
+		r, err = a.c.SearchRadius(a.ctx, q, a.radius)
+	} else {
+		r, err = a.c.Search(a.ctx, q)
+	}
 	var bad *db.WhereError
 	switch {
 	case err == nil:
@@ -351,9 +360,9 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	a.form.Codes = r.Space != 0 // else by vectors alone
 	switch {
 	case a.json:
-		return a.PrintJSON(forms.NewSearch(name, r, a.given("radius"), explain))
+		return a.PrintJSON(forms.NewSearch(name, r, a.given("radius")))
 	case !a.Flat():
-		a.print(name, r, explain)
+		a.print(name, r)
 		return nil
 	case a.table == nil:
 		// The answers that follow have the same columns, whatever this one has.
@@ -367,24 +376,6 @@ func (a *answers) answer(name queryName, q db.Query) error {
 		a.facets = append(a.facets, append([]any{name}, cells...))
 	}
 	return nil
-}
-
-// ask asks the database.
-func (o *searching) ask(q db.Query) (*db.Result, *report.Explain, error) {
-	radius := -1
-	if o.given("radius") {
-		radius = o.radius
-	}
-	switch {
-	case o.explain:
-		explain, r, err := o.c.Explain(o.ctx, q, radius)
-		return r, explain, err
-	case radius < 0:
-		r, err := o.c.Search(o.ctx, q)
-		return r, nil, err
-	}
-	r, err := o.c.SearchRadius(o.ctx, q, radius)
-	return r, nil, err
 }
 
 // strip removes those parts of the items of an answer that --include does not name. A contact sheet reads
@@ -467,7 +458,7 @@ func (o *searching) title(name queryName) string {
 }
 
 // print prints an answer for people.
-func (a *answers) print(name queryName, r *db.Result, explain *report.Explain) {
+func (a *answers) print(name queryName, r *db.Result) {
 	if a.any {
 		a.Printf("\n")
 	}
@@ -489,8 +480,8 @@ func (a *answers) print(name queryName, r *db.Result, explain *report.Explain) {
 		a.PrintTable(a.form.Columns(), a.form.Rows(r))
 	}
 	forms.PrintFacets(a.Printer, r)
-	if explain != nil {
-		a.printExplain(explain)
+	if r.Explain != nil {
+		a.printExplain(r.Explain)
 	}
 }
 

@@ -29,10 +29,10 @@ type Search struct {
 }
 
 // NewSearch returns the form of an answer, which it aliases. radius says that the
-// search was within a radius and so has a total. explain may be nil.
-func NewSearch(query any, r *db.Result, radius bool, explain *report.Explain) Search {
+// search was within a radius and so has a total.
+func NewSearch(query any, r *db.Result, radius bool) Search {
 	out := Search{Query: query, Hits: append([]db.Hit{}, r.Hits...), Space: r.Space, Revision: r.Revision,
-		Facets: r.Facets, Approximate: r.Approximate, Explain: explain}
+		Facets: r.Facets, Approximate: r.Approximate, Explain: r.Explain}
 	if r.Rerank != db.RerankAuto {
 		out.Rerank = r.Rerank.String()
 	}

@@ -1,6 +1,7 @@
 package dbkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -233,4 +234,22 @@ func Drift(ctx context.Context, c *db.Collection) (report.Drift, error) {
 		return nil, err
 	}
 	return s.Drift, nil
+}
+
+// Explain answers a query by Search, or with a radius that is not negative by SearchRadius, and says how.
+func Explain(ctx context.Context, c *db.Collection, q db.Query, radius int) (*report.Explain, *db.Result,
+	error) {
+	q.Include |= db.IncludeExplain
+	var res *db.Result
+	var err error
+	if radius < 0 {
+		res, err = c.Search(ctx, q)
+	} else {
+		q.K = cmp.Or(q.K, 10)
+		res, err = FirstWithin(c, q, radius)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return res.Explain, res, nil
 }

@@ -47,9 +47,9 @@ func (t *Timings) resolved(start time.Time) {
 	}
 }
 
-// Report describes how the query was answered, with this number of hits; within a radius unless that is
-// negative.
-func (s *Searcher) Report(radius, hits int) *report.Explain {
+// Report describes how the query was answered, with this number of hits.
+func (s *Searcher) Report(hits int) *report.Explain {
+	radius := s.radius
 	f, t := s.How(), s.Explain
 	scanned := scannedFields(s.Cv, s.q.Where, s.q.Args)
 	if s.byVectors {

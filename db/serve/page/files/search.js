@@ -39,12 +39,11 @@ async function ofState(state) {
 // find answers a query: {hits, next, total, ..., entries, code, bits, took_us}. Entries are the hits with their
 // items.
 async function find(state, query, signal, after) {
-  const asks = { ...query, k: state.k, rerank: state.rerank, radius: state.within ? state.radius : undefined, after };
-  const verb = state.explain && !after ? ":explain" : state.within ? ":radius" : ":search";
+  const asks = { ...query, k: state.k, rerank: state.rerank, radius: state.within ? state.radius : undefined, after, include: state.explain && !after ? ["explain"] : undefined };
+  const verb = state.within ? ":radius" : ":search";
   const began = performance.now();
-  const answer = await post(at(state, verb), asks, signal);
+  const result = await post(at(state, verb), asks, signal);
   const took = 1000 * (performance.now() - began);
-  const result = answer.result ? { ...answer.result, explain: answer.explain } : answer;
   const keys = result.hits.map((hit) => hit.key);
   const coded = result.space && !after;
   const [shown, encoded] = await Promise.all([
