@@ -42,6 +42,7 @@ func (s *Server) register() *router {
 	registerItems(t)
 	registerBulk(t)
 	registerSearches(t)
+	registerMany(t)
 	registerEncoding(t)
 	registerCards(t)
 	registerMap(t)

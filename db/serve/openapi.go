@@ -153,19 +153,19 @@ func (o *route) operation(schemas huma.Registry, secure bool) *huma.Operation {
 		return map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(t, true, "")}}
 	}
 	// types are bodies that are not JSON.
-	types := func(names []string) map[string]*huma.MediaType {
+	types := func(names []string, line reflect.Type) map[string]*huma.MediaType {
 		content := map[string]*huma.MediaType{}
 		for _, name := range names {
 			content[name] = &huma.MediaType{}
-			if name == ndjson && o.line != nil {
-				content[name].Extensions = map[string]any{"x-line": schemas.Schema(o.line, true, "")}
+			if name == ndjson && line != nil {
+				content[name].Extensions = map[string]any{"x-line": schemas.Schema(line, true, "")}
 			}
 		}
 		return content
 	}
 	switch {
 	case o.accepts != nil:
-		op.RequestBody = &huma.RequestBody{Content: types(o.accepts)}
+		op.RequestBody = &huma.RequestBody{Content: types(o.accepts, o.line)}
 	case o.in != nil:
 		op.RequestBody = &huma.RequestBody{Content: schemaOf(o.in)}
 	}
@@ -175,14 +175,14 @@ func (o *route) operation(schemas huma.Registry, secure bool) *huma.Operation {
 		response.Description = "begun; with Accept: text/event-stream the status is 200, and the body the events"
 		response.Content = schemaOf(reflect.TypeFor[rest.Job]())
 		op.Responses["200"] = &huma.Response{Description: "the events of the job",
-			Content: types([]string{eventStream})}
+			Content: types([]string{eventStream}, nil)}
 		result := o.out
 		if result == nil {
 			result = reflect.TypeFor[struct{}]()
 		}
 		op.Extensions = map[string]any{"x-result": schemas.Schema(result, true, "Nothing")}
 	case o.produces != nil:
-		response.Content = types(o.produces)
+		response.Content = types(o.produces, lineOf(o))
 	case o.out != nil:
 		response.Content = schemaOf(o.out)
 	}
@@ -361,6 +361,14 @@ func (resultSchema) Schema(r huma.Registry) *huma.Schema {
 			"approximate": {Type: "boolean", Description: "items may be missing, by the recall of the index"},
 		})
 	})
+}
+
+// lineOf returns the type of the lines of an answer.
+func lineOf(o *route) reflect.Type {
+	if o.answers != nil {
+		return o.answers
+	}
+	return o.line
 }
 
 // A readiness keeps whether the databases of a server have failed.

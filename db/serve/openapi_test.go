@@ -48,7 +48,7 @@ func TestTypesWithTheirOwnJSON(t *testing.T) {
 		}
 	}
 	for _, r := range s.routes.routes {
-		for _, of := range []reflect.Type{r.in, r.out, r.line} {
+		for _, of := range []reflect.Type{r.in, r.out, r.line, r.answers} {
 			if of != nil {
 				look(of, r.method+" "+r.path+": "+of.Name())
 			}

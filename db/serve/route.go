@@ -35,6 +35,7 @@ type route struct {
 	accepts      []string     // types of a body that is not JSON
 	produces     []string     // types of an answer that is not JSON
 	line         reflect.Type // JSON of each line of such a body or answer
+	answers      reflect.Type // JSON of each line of the answer, where it is another one
 	status       int          // of a success
 	untimed      bool         // the request may take any time, and takes no place: its parts do
 	inParts      bool         // it reads the body itself, part by part

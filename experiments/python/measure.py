@@ -61,6 +61,7 @@ try:
     took("train, 100,000 items", lambda: few.train(bits=64, anchors=200))
     for part in ("search, keys alone", ()), ("search, with labels and fields", ("labels", "fields")):
         median(part[0], lambda i: few.search(near[i], k=10, include=part[1]))
+    took("search_many, 10,000 queries", lambda: few.search_many(near[:10_000], k=10, include=()))
     np.save(folder + "/queries.npy", near[:1000])
     db.close()
     print("in process:", flush=True)

@@ -327,6 +327,10 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	w.send(200, "POST", m+":radius", object{"from": "image", "vector": x, "radius": 3,
 		"include": []string{"distances", "explain"}})
 	w.send(200, "POST", m+":encode", object{"text": "a cat"})
+	w.send(200, "POST", m+":search-many", ndjson(by, object{"from": "image", "vector": x, "k": 1}), lines)
+	w.send(200, "POST", m+":search-many", ndjson(object{"from": "image", "vector": x, "radius": 3}), lines)
+	w.send(400, "POST", m+":search-many", ndjson(by, object{"text": "a cat"}), lines)
+	w.send(404, "POST", m+":search-many", ndjson(by, object{"key": "nobody", "from": "image"}), lines)
 	w.send(200, "POST", m+":map", object{})
 	w.send(200, "POST", m+":search", object{"from": "image", "vector": x, "include": []string{"explain"}})
 	code := struct{ Code string }{}

@@ -612,11 +612,9 @@ class Database:
         if not parts(schema) <= parts(c._schema) or c._schema.get("bits", 0) != bits:
             raise Exists(f"collection {name!r} is there, and has another schema: {c._schema}")
         return c
-
     def drop(self, name: str) -> None:
         """Deletes a collection with all of its items."""
         self._server.ask("DELETE", "/collections/" + _escape(name), twice=False)
-
     def batch(self) -> Batch: return Batch(self)
     def stats(self) -> JSON: return dict(self._server.ask("GET", ""))
     def backup(self, url: str, progress: Progress = None, **options: Any) -> JSON:
@@ -665,7 +663,6 @@ class Batch:
 
     def _add(self, collection: str | Collection, **change: Any) -> None:
         self._lines.append(_json({"collection": getattr(collection, "name", collection), **change}))
-
     def put(self, collection: str | Collection, key: str | None = None, **parts: Any) -> None:
         """Stores an item. parts are those of Collection.put, with vectors by the names of modalities."""
         self._twice = self._twice and key is not None
@@ -678,7 +675,6 @@ class Batch:
         """Lets the batch fail with Conflict unless the item is as get has read it; None: there is none."""
         self._twice = False
         self._add(collection, expect={"key": _key(key), "item": item and item.form})
-
     def commit(self) -> None:
         body, self._lines = b"\n".join(self._lines), []
         if body:
@@ -715,7 +711,6 @@ class Collection:
         names = [str(m["name"]) for m in self._schema.get("modalities", [])]
         if len(names) != 1: raise Invalid(f"{what}: name the modality; there are {', '.join(names) or 'none'}")
         return names[0]
-
     def _dim(self, name: str) -> int:
         for schema in (lambda: self._schema), self.schema:
             for m in schema().get("modalities", []):
@@ -795,7 +790,6 @@ class Collection:
     def merge(self, key: str, vectors: Any = None, **parts: Any) -> None:
         """Sets the parts of an item that are given, those of put, and leaves the others as they are."""
         self._ask("PATCH", "/items/" + _escape(_key(key)), _item(key, self._by_name(vectors), **parts))
-
     def _by_name(self, vectors: Any) -> Mapping[str, Any] | None:
         if vectors is None or isinstance(vectors, Mapping) and not any(isinstance(k, int) for k in vectors):
             return cast("Mapping[str, Any] | None", vectors)
@@ -841,7 +835,6 @@ class Collection:
             out = _numpy().lib.format.read_array(r, allow_pickle=False)
             r.read()  # the end of the answer
             return cast("Array", out)
-
     def search(self, vector: Any = None, *, from_: str | None = None, to: str | None = None, key: str | None = None,
                code: Any = None, text: str | None = None, k: int = 10, where: str = "", args: Sequence[Any] = (),
                include: Sequence[str] = ("labels", "fields"), after: str | None = None, min_similarity: float = 0,
@@ -852,19 +845,31 @@ class Collection:
         AND year > 2020", with args for each ?. include says what hits bring: labels, fields, payload, vectors, cursor.
         recall asks for an answer by vectors, 1 for an exact one.
         """
-        return self._find(":search", {n: x for n, x in locals().items() if n not in ("self", "vector")}, vector)
+        query = {n: x for n, x in locals().items() if n not in ("self", "vector")}
+        return self._find(":search", self._query(query, vector))
     def radius(self, radius: int, vector: Any = None, **query: Any) -> Hits:
         """Returns the first k items within so many bits, and their number: Hits.total. query is as for search."""
-        return self._find(":radius", {"include": ("labels", "fields"), **query, "radius": radius}, vector)
-    def _find(self, path: str, query: JSON, vector: Any) -> Hits:
-        # What has its default is left out; an array is never one.
+        return self._find(":radius", self._query({**query, "radius": radius}, vector))
+    def search_many(self, vectors: Any, **query: Any) -> List[Hits]:
+        """Returns the answer to each row of an array (n, dimensions) or a list. query is that of search or radius."""
+        asked, out = [self._query(query, x, f"row {i}") for i, x in enumerate(vectors)], cast("List[Hits]", [])
+        for i in range(0, len(asked), 1000):
+            body, kind = b"\n".join(map(_json, asked[i:i + 1000])), {"Content-Type": "application/x-ndjson"}
+            lines = self.db._server.lines("POST", self._path + ":search-many", body, kind)
+            out += (self._find(":radius" if "radius" in q else ":search", q, json.loads(line))
+                    for line, q in zip(lines, asked[i:]))
+        return out
+    def _query(self, query: JSON, vector: Any, where: str = "vector") -> JSON:
+        """Returns a query without what has its default."""
+        query = {"include": ("labels", "fields"), **query}  # an array is never a default
         query = {n.rstrip("_"): v for n, v in query.items() if n in ("k", "radius", "code") and v is not None or v}
-        if vector is not None: query["vector"] = _vector(vector, "vector")
+        if vector is not None: query["vector"] = _vector(vector, where)
         if "from" not in query and vector is not None: query["from"] = self._one("from_")
         if "code" in query: query["code"] = _code(query["code"])
         if "key" in query: query["key"] = _key(query["key"])
-        return Hits(self._ask("POST", path, query), lambda after: self._find(path, {**query, "after": after}, None))
-
+        return query
+    def _find(self, path: str, query: JSON, form: JSON | None = None) -> Hits:
+        return Hits(form or self._ask("POST", path, query), lambda after: self._find(path, {**query, "after": after}))
     def count(self, where: str = "", args: Sequence[Any] = ()) -> int:
         return int(self._ask("POST", ":count", {"where": where, "args": list(args)})["count"])
     def facets(self, by: str = "label", where: str = "", args: Sequence[Any] = (), limit: int = 0) -> Dict[Any, int]:
@@ -877,23 +882,18 @@ class Collection:
         x = self._ask("POST", ":embed", body)["vector"]
         if isinstance(x, dict): return dict(zip(x["i"], x["v"]))
         return cast("Array", _numpy().frombuffer(base64.b64decode(x), dtype="<f4").astype("f4"))
-
     def train(self, progress: Progress = None, **settings: Any) -> JSON:
         """Learns codes. settings of this and other jobs are those of the verbs of fddhdb, as bits=64, activate=True."""
         return self.db._job(self._path + ":train", settings, progress)
-
     def update(self, progress: Progress = None, **settings: Any) -> JSON:
         """Lets the model learn from the items since its training."""
         return self.db._job(self._path + ":update", settings, progress)
-
     def reindex(self, progress: Progress = None, **settings: Any) -> JSON:
         """Makes all codes again, in a new space."""
         return self.db._job(self._path + ":reindex", settings, progress)
-
     def index(self, modality: str | None = None, progress: Progress = None, **settings: Any) -> JSON:
         """Makes an index of the vectors of a modality, so that searches by them are fast."""
         settings["modality"] = modality or self._one("modality")
         return self.db._job(self._path + ":index", settings, progress, twice=True)
-
     def stats(self) -> JSON: return dict(self._ask("GET", "/stats"))
     def spaces(self) -> List[JSON]: return list(self._ask("GET", "/spaces")["spaces"])

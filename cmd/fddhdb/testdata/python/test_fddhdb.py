@@ -275,6 +275,27 @@ class Test(Base):
             self.refused(fddhdb.Invalid, "of uint8 is expected", c.add, codes=bad)
         self.refused(fddhdb.Invalid, "bits", c.add, codes=codes[:, :1])
 
+    def test_many(self):
+        c, x = self.collection(1500), self.vectors(1500)
+        for include in ("labels", "fields"), ():
+            many = c.search_many(x, k=2, where="year > 2001", include=include)  # more than a request takes
+            self.assertEqual(1500, len(many))
+            for i in range(0, 1500, 100):
+                alone = c.search(x[i], k=2, where="year > 2001", include=include)
+                self.assertEqual(alone.to_dicts(), many[i].to_dicts())
+                pages, other = alone.pages(), many[i].pages()
+                self.assertEqual([next(pages).keys, next(pages).keys], [next(other).keys, next(other).keys])
+        self.assertEqual([["k7"], ["k0"]], [h.keys for h in c.search_many([list(x[7]), x[0]], k=1)])
+        self.assertEqual([], c.search_many([]))
+        self.refused(fddhdb.Invalid, "row 1", c.search_many, [x[0], x[1] * np.nan])
+        self.assertIn("1", str(self.refused(fddhdb.Invalid, "dimensions", c.search_many, [x[0], x[1][:5]])))
+        hashes = self.db.create("two", {"a": 8})
+        hashes.add(vectors=x)
+        hashes.train(method="itq", bits=8, progress=False)
+        near = hashes.search_many(x[:5], radius=1)
+        self.assertEqual([hashes.radius(1, v).keys for v in x[:5]], [h.keys for h in near])
+        self.assertEqual(hashes.radius(1, x[0]).total, near[0].total)
+
     def test_jobs(self):
         c = self.db.create("main", {"image": 8, "text": 6})
         rng = np.random.default_rng(2)
