@@ -36,9 +36,9 @@ type Collection struct {
 var _ api.Collection = (*Collection)(nil)
 
 // Name implements api.Collection, as do the methods below.
-func (c *Collection) ID() uint32 { return c.id }
-
 func (c *Collection) Name() string { return c.name }
+
+func (c *Collection) ID() uint32 { return c.id }
 
 func (c *Collection) InSpace(ctx context.Context, space db.Space, revision uint32) (api.Collection, error) {
 	v := url.Values{"space": {strconv.FormatUint(uint64(space), 10)},
