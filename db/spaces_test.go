@@ -76,7 +76,8 @@ func TestInSpace(t *testing.T) {
 	stopIf(t, len(first.Code) != 4 || len(second.Code) != 6, "codes of %d and %d bytes", len(first.Code),
 		len(second.Code))
 	memory := cmp.Options{cmpopts.IgnoreFields(db.CollectionStats{}, "MemoryBytes", "IndexBytes",
-		"RerankBytes", "QueryDistances", "Spaces"), cmpopts.EquateNaNs()}
+		"RerankBytes", "QueryDistances", "Spaces"), cmpopts.EquateNaNs(),
+		cmpopts.IgnoreFields(report.Explain{}, "EncodeUS", "SearchUS", "ResolveUS", "KeysUS")}
 	snap := need(d.Snapshot())(t)
 	defer snap.Close()
 	then := need(snap.Collection("main"))(t)
