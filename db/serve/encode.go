@@ -125,15 +125,23 @@ func (r *request) asks(ctx context.Context, in *rest.Query,
 
 // bounded refuses a query with too many hits for the server.
 func (r *request) bounded(q db.Query) error {
-	most, what := r.s.opt.MaxK, ""
-	if q.Include&(db.IncludePayload|db.IncludeVectors) != 0 {
-		most, what = most/10, " that have payloads or vectors"
-	}
-	if q.K > most {
+	if most := r.mostHits(q); q.K > most {
+		what := ""
+		if most < r.s.opt.MaxK {
+			what = " that have payloads or vectors"
+		}
 		return fmt.Errorf("%w: k is %d, and this server answers with %d hits at most%s: go on by after",
 			rest.ErrTooLarge, q.K, most, what)
 	}
 	return nil
+}
+
+// mostHits returns the number of hits that an answer to a query may have.
+func (r *request) mostHits(q db.Query) int {
+	if q.Include&(db.IncludePayload|db.IncludeVectors) != 0 {
+		return max(1, r.s.opt.MaxK/10)
+	}
+	return r.s.opt.MaxK
 }
 
 // embed returns the vector of a text or a file, and its modality: from, or the only one for which there are

@@ -5,21 +5,27 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/internal/rest"
 )
 
-// maxQueries bounds the queries of one request, maxHits the hits of its answers: both are in memory.
+// maxQueries bounds the queries of one request: they are in memory. So are the hits of those that are
+// answered together, at most hitsTogether times those that one answer may have.
 const (
-	maxQueries = 10_000
-	maxHits    = 1_000_000
+	maxQueries      = 10_000
+	queriesTogether = 1000
+	hitsTogether    = 10
 )
 
 // registerMany adds the route that answers many queries.
@@ -28,12 +34,12 @@ func registerMany(t *router) {
 		"Answer many queries: a query a line, an answer a line, in their order",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil }, inSpace...)
 	many.accepts, many.produces, many.large = []string{ndjson}, []string{ndjson}, true
-	many.line, many.answers, many.status = reflect.TypeFor[rest.Query](), reflect.TypeFor[db.Result](), 200
-	many.run = searchMany
+	many.line, many.answers = reflect.TypeFor[rest.Query](), reflect.TypeFor[db.Result]()
+	many.status, many.untimed, many.run = http.StatusOK, true, searchMany
 }
 
-// searchMany answers the queries of a body on all processors. The first error ends it and says which query it
-// is about.
+// searchMany answers the queries of a body, some at a time: each of these parts takes a place, and the time
+// of a request. The first error ends it and says which query it is about.
 func searchMany(ctx context.Context, r *request) error {
 	queries, radii, err := r.queries()
 	if err != nil {
@@ -43,78 +49,94 @@ func searchMany(ctx context.Context, r *request) error {
 	if err != nil {
 		return err
 	}
-	results := make([]*db.Result, len(queries))
-	// A folder shares scans among queries.
-	folder, is := c.(interface {
-		SearchAll(ctx context.Context, queries []db.Query) ([]*db.Result, error)
-	})
-	if is && radii == nil {
-		results, err = folder.SearchAll(ctx, queries)
-	} else {
-		err = work.ParallelBy(ctx, work.All(), 1, len(queries), func(i int) (err error) {
-			if radii != nil && radii[i] >= 0 {
-				results[i], err = c.SearchRadius(ctx, queries[i], radii[i])
-			} else {
-				results[i], err = c.Search(ctx, queries[i])
+	return lines(ctx, r.w, func(yield func(*db.Result, error) bool) {
+		for from := 0; from < len(queries); {
+			to, hits := from, 0
+			for ; to < len(queries) && to-from < queriesTogether; to++ {
+				hits += cmp.Or(queries[to].K, 10) * (r.s.opt.MaxK / r.mostHits(queries[to]))
+				if to > from && hits > hitsTogether*r.s.opt.MaxK {
+					break
+				}
+			}
+			results, err := r.answers(ctx, c, queries[from:to], radii[from:to])
+			if about := (*db.QueryError)(nil); errors.As(err, &about) {
+				about.Query += from
 			}
 			if err != nil {
-				err = &db.QueryError{Query: i, Err: err}
-			}
-			return err
-		})
-	}
-	if err != nil {
-		return err
-	}
-	r.leave()
-	return lines(r.Context(), r.w, func(yield func(*db.Result, error) bool) {
-		for _, x := range results {
-			if !yield(x, nil) {
+				yield(nil, err)
 				return
 			}
+			for _, x := range results {
+				if !yield(x, nil) {
+					return
+				}
+			}
+			from = to
 		}
 	})
 }
 
-// queries returns the queries of a body, and the radius of each, negative without one. radii is nil if none
-// has one.
+// answers returns the results of queries, which it runs on all processors.
+func (r *request) answers(ctx context.Context, c api.Collection, queries []db.Query,
+	radii []int) ([]*db.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.s.opt.Timeout)
+	defer cancel()
+	if err := r.s.wait(ctx); err != nil {
+		return nil, err
+	}
+	defer r.s.leave()
+	// A folder shares scans among queries.
+	folder, is := c.(interface {
+		SearchAll(ctx context.Context, queries []db.Query) ([]*db.Result, error)
+	})
+	if is && slices.Max(radii) < 0 {
+		return folder.SearchAll(ctx, queries)
+	}
+	results := make([]*db.Result, len(queries))
+	return results, work.ParallelBy(ctx, work.All(), 1, len(queries), func(i int) (err error) {
+		if radii[i] >= 0 {
+			results[i], err = c.SearchRadius(ctx, queries[i], radii[i])
+		} else {
+			results[i], err = c.Search(ctx, queries[i])
+		}
+		if err != nil {
+			err = &db.QueryError{Query: i, Err: err}
+		}
+		return err
+	})
+}
+
+// queries returns the queries of a body, and the radius of each, negative without one.
 func (r *request) queries() (all []db.Query, radii []int, err error) {
-	hits, within := 0, false
 	dec := json.NewDecoder(bytes.NewReader(r.raw))
 	dec.DisallowUnknownFields()
 	for i := 0; ; i++ {
 		var in rest.Query
 		if err := dec.Decode(&in); err == io.EOF {
-			break
+			return all, radii, nil
 		} else if err != nil {
 			return nil, nil, fault.Invalid("query %d: %s", i, strings.TrimPrefix(err.Error(), "json: "))
+		}
+		if i == maxQueries {
+			return nil, nil, fmt.Errorf("%w: more than %d queries: send fewer at a time", rest.ErrTooLarge, maxQueries)
 		}
 		q, err := in.Query()
 		if err == nil {
 			err = r.bounded(q)
 		}
-		if err == nil && in.Text != "" {
-			err = fault.Invalid("text: one is possible at a time, for :search; :embed makes its vector")
+		radius := -1
+		switch {
+		case err != nil:
+		case in.Text != "" || in.FacetLimit != 0:
+			err = fault.Invalid("text and facet_limit are for :search alone; :embed makes a vector of a text")
+		case in.Radius != nil && *in.Radius < 0:
+			err = fault.Invalid("radius %d: 0 or more bits are possible", *in.Radius)
+		case in.Radius != nil:
+			radius = *in.Radius
 		}
 		if err != nil {
 			return nil, nil, &db.QueryError{Query: i, Err: err}
 		}
-		if hits += cmp.Or(q.K, 10); i == maxQueries || hits > maxHits {
-			return nil, nil, fmt.Errorf("%w: more than %d queries, or than %d hits of all: send fewer at a time",
-				rest.ErrTooLarge, maxQueries, maxHits)
-		}
-		radius := -1
-		if in.Radius != nil {
-			radius, within = *in.Radius, true
-			if radius < 0 {
-				return nil, nil, &db.QueryError{Query: i,
-					Err: fault.Invalid("radius %d: 0 or more bits are possible", radius)}
-			}
-		}
 		all, radii = append(all, q), append(radii, radius)
 	}
-	if !within {
-		radii = nil
-	}
-	return all, radii, nil
 }
