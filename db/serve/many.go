@@ -54,6 +54,9 @@ func searchMany(ctx context.Context, r *request) error {
 			to, hits := from, 0
 			for ; to < len(queries) && to-from < queriesTogether; to++ {
 				hits += cmp.Or(queries[to].K, 10) * (r.s.opt.MaxK / r.mostHits(queries[to]))
+				if len(queries[to].Facets) > 0 { // as many counts as a field has values
+					hits += r.s.opt.MaxK
+				}
 				if to > from && hits > hitsTogether*r.s.opt.MaxK {
 					break
 				}
