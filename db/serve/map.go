@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/internal/rest"
 )
 
@@ -76,8 +75,8 @@ func drawMap(ctx context.Context, c api.Collection, in *rest.MapQuery) (*rest.Ma
 	} else {
 		shrink(rows)
 	}
-	out.X, out.Y, out.Shown = project(rows)
-	return out, ctx.Err()
+	out.X, out.Y, out.Shown, err = project(ctx, rows)
+	return out, err
 }
 
 // basisOf returns what a map is drawn by: a modality with its dimensions, or "" for codes; and whether only
@@ -190,10 +189,10 @@ const (
 
 // project returns the coordinates of rows along their two principal components, fitted to -1 to 1, and the
 // share of the variance that these have. The components are those of the first rows, which are a sample.
-func project(rows [][]float32) (x, y []float32, shown float64) {
+func project(ctx context.Context, rows [][]float32) (x, y []float32, shown float64, _ error) {
 	x, y = make([]float32, len(rows)), make([]float32, len(rows))
 	if len(rows) == 0 {
-		return x, y, 0
+		return x, y, 0, nil
 	}
 	some := rows[:min(fitted, len(rows))]
 	dim := len(rows[0])
@@ -214,7 +213,12 @@ func project(rows [][]float32) (x, y []float32, shown float64) {
 	for _, to := range [][]float32{x, y} {
 		along, size := component(some, mean, first)
 		at := dot(mean, along)
-		eachPart(len(rows), func(i int) { to[i] = float32(dot(rows[i], along) - at) })
+		if err := work.Parallel(ctx, len(rows), func(i int) error {
+			to[i] = float32(dot(rows[i], along) - at)
+			return nil
+		}); err != nil {
+			return nil, nil, 0, err
+		}
 		if variance > 0 {
 			shown += size / variance
 		}
@@ -223,7 +227,7 @@ func project(rows [][]float32) (x, y []float32, shown float64) {
 	fit(x)
 	fit(y)
 	spread(x, y)
-	return x, y, min(shown, 1)
+	return x, y, min(shown, 1), nil
 }
 
 // fit moves and scales coordinates to -1 to 1. The middle 96 % of them take four fifths of that, so that a
@@ -298,18 +302,4 @@ func component(rows [][]float32, mean, other []float32) ([]float32, float64) {
 		direct()
 	}
 	return along, size
-}
-
-// eachPart calls f for 0 to n-1, on all processors.
-func eachPart(n int, f func(i int)) {
-	var all sync.WaitGroup
-	parts := runtime.GOMAXPROCS(0)
-	for p := range parts {
-		all.Go(func() {
-			for i := p * n / parts; i < (p+1)*n/parts; i++ {
-				f(i)
-			}
-		})
-	}
-	all.Wait()
 }
