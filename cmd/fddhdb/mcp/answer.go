@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -129,7 +130,8 @@ func (d *draft) result(rows int, c *cutter, most int) (*mcp.CallToolResult, erro
 	return r, nil
 }
 
-// mostReason bounds the text of an error, of which JSON makes at most six times as much.
+// mostReason is the most bytes of the text of an error. In JSON a byte takes up to six, as in \u003c, so the
+// answer stays below defaultBytes.
 const mostReason = 1200
 
 // failure returns the answer that says what is wrong with a call.
@@ -172,7 +174,7 @@ func (c *cutter) list(all []string) ([]string, int) {
 // fields returns as many fields as there may be, in the order of their names, and how many are left out.
 func (c *cutter) fields(all map[string]any) (map[string]any, int) {
 	out := map[string]any{}
-	for _, name := range sorted(all) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if c.entries > 0 && len(out) == c.entries {
 			break
 		}
@@ -190,15 +192,6 @@ func (c *cutter) value(v any) any {
 		return v.Format(time.RFC3339Nano)
 	}
 	return v
-}
-
-func sorted[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // parts are what an item of an answer has besides its key.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -261,13 +262,13 @@ func (c *call) getItem(ctx context.Context, in *getIn) (*draft, error) {
 		if cut.entries > 0 && vectors {
 			out.Note = "the vectors do not fit: give a larger max_bytes"
 		}
-		for _, name := range sorted(it.Vectors) {
+		for _, name := range slices.Sorted(maps.Keys(it.Vectors)) {
 			out.Vectors = append(out.Vectors, vectorForm{Modality: name, Numbers: len(it.Vectors[name])})
 			if v := &out.Vectors[len(out.Vectors)-1]; cut.entries == 0 && vectors {
 				v.Values = it.Vectors[name]
 			}
 		}
-		for _, name := range sorted(it.Sparse) {
+		for _, name := range slices.Sorted(maps.Keys(it.Sparse)) {
 			x := it.Sparse[name]
 			out.Vectors = append(out.Vectors, vectorForm{Modality: name, Numbers: len(x.Index)})
 			if v := &out.Vectors[len(out.Vectors)-1]; cut.entries == 0 && vectors {

@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/rest"
@@ -33,7 +35,7 @@ func (c *call) item(ctx context.Context, t *target, in *putItem, at string) (*db
 	if in.Text != nil {
 		it.Payload = []byte(*in.Text)
 	}
-	for _, name := range sorted(in.Vectors) {
+	for _, name := range slices.Sorted(maps.Keys(in.Vectors)) {
 		argument := at + ".vectors"
 		if _, err := t.modality(argument, name); err != nil {
 			return nil, err
@@ -47,7 +49,7 @@ func (c *call) item(ctx context.Context, t *target, in *putItem, at string) (*db
 			it.Vectors[name] = x.Dense
 		}
 	}
-	for _, name := range sorted(in.Words) {
+	for _, name := range slices.Sorted(maps.Keys(in.Words)) {
 		argument := at + ".words"
 		if _, twice := in.Vectors[name]; twice {
 			return nil, fmt.Errorf("%s: %.60q has a vector in vectors, too: give one of both", argument, name)
