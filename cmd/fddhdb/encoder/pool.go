@@ -85,9 +85,10 @@ func (p *Pool) Has(collection, modality string, input db.EncoderInput) bool {
 	return p.byUse[use{collection, modality, input}] != nil
 }
 
-// Encode returns the vector of a text, or of the file with a path, of dim dimensions. The error is ErrNone,
-// ErrBusy, the error of the context, or that of Encoder.Encode. The vector belongs to the pool. Until Encode
-// returns, the program may read the file, also behind the end of the context.
+// Encode returns the vector, with dim dimensions, of content: a text, or the path of a file. Its errors are
+// ErrNone, ErrBusy, the error of the context, and those of Encoder.Encode. The caller must not change the
+// vector, which the pool keeps. For a file, Encode waits for the program even when the context ends: the
+// caller may delete the file as soon as Encode has returned.
 func (p *Pool) Encode(ctx context.Context, collection, modality string, input db.EncoderInput, dim int,
 	content string) (Vector, error) {
 	e := p.byUse[use{collection, modality, input}]

@@ -67,7 +67,7 @@ func included(include []string, possible string) (bool, error) {
 	return len(include) > 0, nil
 }
 
-// schemas are those of types whose JSON is not that of their fields.
+// schemas has the JSON Schema of each type that encodes itself: reflection would describe its Go fields.
 var schemas = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[rest.Vector](): {Type: "array", Items: &jsonschema.Schema{Type: "number"}},
 	reflect.TypeFor[rest.Fields](): {Type: "object"},
@@ -161,7 +161,7 @@ func possible(targets map[string]reflect.Value) string {
 	return "the arguments are " + strings.Join(slices.Sorted(maps.Keys(targets)), ", ")
 }
 
-// mistake says what is wrong with a value of JSON.
+// mistake turns an error of package json about an argument into words for an assistant.
 func mistake(err error) string {
 	kind, is := errors.AsType[*json.UnmarshalTypeError](err)
 	if !is {

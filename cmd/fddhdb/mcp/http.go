@@ -127,7 +127,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.tools[name][writes].ServeHTTP(w, r)
 }
 
-// databases returns the databases that the sender of a request knows, and what it may do.
+// databases asks the server which databases the token of a request gives access to, and with which scope.
 func (h *handler) databases(r *http.Request) (*rest.Databases, error) {
 	ask, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "http://inside/v1", http.NoBody)
 	if err != nil {

@@ -162,7 +162,7 @@ func TestWithoutTokens(t *testing.T) {
 		check(t, r.Body.Close())
 		web.Close()
 		check(t, s.Shutdown(t.Context()))
-		// A server that ends says so to those who ask.
+		// After Shutdown a request gets the error that the server is closing.
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mcp/a%20b", strings.NewReader("{}")))
 		if w.Code != http.StatusServiceUnavailable {

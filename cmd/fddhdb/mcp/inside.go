@@ -73,7 +73,7 @@ func (w *insideWriter) Write(b []byte) (int, error) {
 	return w.out.Write(b)
 }
 
-// Flush implements http.Flusher: what is written has arrived.
+// Flush implements http.Flusher. It sends the headers; the pipe holds nothing back.
 func (w *insideWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
 // An insideBody is the body of an answer. Close ends the handler, and waits for it.

@@ -319,7 +319,7 @@ func TestPages(t *testing.T) {
 	refused(t, c, "list_items", `{"after":"note 00","where":"label = 'dog'"}`, "after: ", "does not match")
 }
 
-// Every mistake has an error of the tool that names the argument and says what is possible.
+// A call with a wrong argument fails with an error that names the argument and says what is possible.
 func TestNonsense(t *testing.T) {
 	c := connect(t, newDatabase(t), Options{Write: true})
 	for _, x := range []struct {
@@ -410,7 +410,7 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
-// Without Write there is nothing that changes anything, and each tool says what it does.
+// Without Options.Write the server has no tool that changes the database. Annotations tell them apart.
 func TestReadOnly(t *testing.T) {
 	d := newDatabase(t)
 	for _, write := range []bool{false, true} {
@@ -453,7 +453,7 @@ func TestOneCollection(t *testing.T) {
 	}
 }
 
-// An answer has at most 8 KiB, or what is asked for, whatever the items have, and says what it left out.
+// An answer has at most max_bytes bytes, by default 8 KiB, however large items are. It says what it omits.
 func TestAnswersAreBounded(t *testing.T) {
 	d, err := db.Open(t.TempDir(), nil)
 	check(t, err)
