@@ -515,7 +515,7 @@ func (r *Runs) read(f func(s *search.Searcher) error) error {
 
 // SearchAll answers queries as Search does, all from the same state of the
 // collection, on all cores. Queries that need a scan by distance share it. The first error
-// ends it and says which query it is about.
+// ends it and says which query it is about. As queries share their work, IncludeExplain is not possible.
 func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result, error) {
 	ctx, call := c.db.state.Signals.Call(ctx, event.OpSearchAll, c.name)
 	results := make([]*Result, len(queries))
@@ -530,7 +530,11 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 			for j := range asked {
 				q := queries[from+j]
 				q.K = cmp.Or(q.K, defaultK)
-				if err := q.check(); err != nil {
+				err := q.check()
+				if err == nil && q.Include&IncludeExplain != 0 {
+					err = fault.Invalid("IncludeExplain: SearchAll explains no answer: use Search")
+				}
+				if err != nil {
 					return &QueryError{Query: from + j, Err: err}
 				}
 				asked[j] = q.inside()

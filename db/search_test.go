@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -101,6 +102,42 @@ func TestExplainAsymmetric(t *testing.T) {
 	q.Plan = db.PlanAuto
 	e, _, err = dbkit.Explain(ctx, c, q, -1)
 	failIf(t, err != nil || e.Plan != "scan" || e.Predicted["scan"] == 0, "%+v, %v", e, err)
+}
+
+// Runs explain their own search, whatever is searched for between it and their reading, and by several
+// goroutines at a time.
+func TestExplainRuns(t *testing.T) {
+	t.Parallel()
+	c, items := openMixed(t, 16)
+	q := db.Query{From: "text", Vector: items[0].Vectors["text"], Include: db.IncludeExplain}
+	runs := need(c.SearchRadius(ctx, q, 2))(t)
+	defer runs.Close()
+	want := need(runs.First(ctx, 5))(t).Explain
+	failIf(t, want.Plan == "auto" || want.Codes == 0 || want.Compared+want.Scanned == 0, "%+v", want)
+	times := cmpopts.IgnoreFields(report.Explain{}, "EncodeUS", "SearchUS", "ResolveUS", "KeysUS",
+		"Predicted")
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range 50 {
+				other := db.Query{From: "text", Vector: items[i].Vectors["text"], K: 3}
+				if _, err := c.Search(ctx, other); other.Vector != nil && err != nil {
+					t.Error(err)
+				}
+				r, err := runs.First(ctx, 5)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if diff := cmp.Diff(want, r.Explain, times); diff != "" {
+					t.Errorf("-want +got: %s", diff)
+				}
+			}
+		})
+	}
+	all.Wait()
+	_, err := c.SearchAll(ctx, []db.Query{{Key: "k0"}, q})
+	errorIs(t, err, db.ErrInvalid, "query 1", "IncludeExplain")
 }
 
 // SearchAll gives each query the answer that Search gives it, whatever the others

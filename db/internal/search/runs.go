@@ -373,6 +373,9 @@ func (s *Searcher) Again() *Searcher {
 	own := *s
 	own.stored, own.vectors, own.rows, own.vector, own.with, own.without = nil, nil, nil, model.Vector{}, nil,
 		nil
+	if s.Explain != nil {
+		own.Explain = &Timings{Encode: s.Explain.Encode, Search: s.Explain.Search}
+	}
 	return &own
 }
 

@@ -259,7 +259,7 @@ func (s *Searcher) How() *mih.Explain {
 // Close frees the iterators in the store, and the Explain. The codes found stay: Again reads a closed
 // searcher. Closing twice is harmless.
 func (s *Searcher) Close() {
-	if s.found != nil {
+	if s.found != nil && s.Explain == nil { // else Report reads it, also that of Again
 		explains.Put(s.found)
 		s.found = nil
 	}
