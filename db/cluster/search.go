@@ -305,7 +305,7 @@ func strip(page *db.Result, include db.Include) {
 		h.Cursor = ""
 		switch {
 		case h.Item == nil:
-		case include&^(db.IncludeCursor|db.IncludeDistances) == 0:
+		case include&^(db.IncludeCursor|db.IncludeDistances|db.IncludeExplain) == 0:
 			h.Item = nil
 		default:
 			if include&db.IncludeLabels == 0 {
