@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
@@ -33,7 +34,7 @@ func registerMany(t *router) {
 	many := handle(t, "POST", ofCollection+":search-many", Read,
 		"Answer many queries: a query a line, an answer a line, in their order",
 		func(context.Context, *request, *none) (*none, error) { return nil, nil }, inSpace...)
-	many.accepts, many.produces, many.large = []string{ndjson}, []string{ndjson}, true
+	many.accepts, many.produces = []string{ndjson}, []string{ndjson}
 	many.line, many.answers = reflect.TypeFor[rest.Query](), reflect.TypeFor[db.Result]()
 	many.status, many.untimed, many.run = http.StatusOK, true, searchMany
 }
@@ -50,9 +51,10 @@ func searchMany(ctx context.Context, r *request) error {
 		return err
 	}
 	return lines(ctx, r.w, func(yield func(*db.Result, error) bool) {
+		together := 16
 		for from := 0; from < len(queries); {
-			to, hits := from, 0
-			for ; to < len(queries) && to-from < queriesTogether; to++ {
+			to, hits, start := from, 0, time.Now()
+			for ; to < len(queries) && to-from < together; to++ {
 				hits += cmp.Or(queries[to].K, 10) * (r.s.opt.MaxK / r.mostHits(queries[to]))
 				if len(queries[to].Facets) > 0 { // as many counts as a field has values
 					hits += r.s.opt.MaxK
@@ -62,6 +64,11 @@ func searchMany(ctx context.Context, r *request) error {
 				}
 			}
 			results, err := r.answers(ctx, c, queries[from:to], radii[from:to])
+			if time.Since(start) < r.s.opt.Timeout/10 { // so slow queries end in time, too
+				together = min(2*together, queriesTogether)
+			} else {
+				together = max(1, together/4)
+			}
 			if about := (*db.QueryError)(nil); errors.As(err, &about) {
 				about.Query += from
 			}
@@ -92,7 +99,10 @@ func (r *request) answers(ctx context.Context, c api.Collection, queries []db.Qu
 	folder, is := c.(interface {
 		SearchAll(ctx context.Context, queries []db.Query) ([]*db.Result, error)
 	})
-	if is && slices.Max(radii) < 0 {
+	alone := slices.Max(radii) >= 0 || slices.ContainsFunc(queries, func(q db.Query) bool {
+		return q.Include&db.IncludeExplain != 0
+	})
+	if is && !alone {
 		return folder.SearchAll(ctx, queries)
 	}
 	results := make([]*db.Result, len(queries))

@@ -57,6 +57,13 @@ func TestMany(t *testing.T) {
 			t.Errorf("query %d: %s, alone %s", i, answers[i], alone.Body)
 		}
 	}
+	// What explains one answer does not depend on the queries beside it.
+	_, answers = many(`{"key":"0","k":1}`, `{"key":"0","k":1,"include":["explain"]}`, `{"key":"1","k":1}`)
+	for i, with := range []bool{false, true, false} {
+		if strings.Contains(answers[i], `"explain"`) != with {
+			t.Errorf("answer %d: %s", i, answers[i])
+		}
+	}
 	// An error behind answers is the last line.
 	queries[170] = `{"key":"nobody"}`
 	status, answers = many(queries...)
