@@ -446,14 +446,12 @@ class _Bar:
         python: Any = sys.modules.get("IPython")
         self.notebook: Any = python.display if python and "ZMQ" in type(python.get_ipython()).__name__ else None
         self.on = not self.tell and show is not False and bool(show or self.notebook or sys.stderr.isatty())
-
     def __call__(self, stage: str, done: int, total: int) -> None:
         if self.tell: self.tell(stage, done, total)
         now = time.monotonic()
         if self.on and now - self.began > .5 and now - self.last > .1:
             self.last, share = now, min(done / total, 1) if total else 0
             self.show(share, f"{self.title}: {stage} {f'{share:4.0%} of {total:,}' if total else f'{done:,}'}")
-
     def show(self, share: float, text: str) -> None:
         if not self.notebook:
             self.shown = f"\r[{'#' * round(20 * share):.<20}] {text}\x1b[K" if text else "\r\x1b[K"
@@ -462,7 +460,6 @@ class _Bar:
         page = self.notebook.HTML(text and f"<progress max=1 value={share}></progress> {html.escape(text)}")
         self.shown = self.shown or self.notebook.display(page, display_id=True)
         self.shown.update(page)
-
     def end(self) -> None:
         if self.shown: self.show(0, "")
 
@@ -513,6 +510,7 @@ class Hits(Sequence[Hit]):
         self.total = int(form.get("total", 0))  # of radius: the number of items within it
         self.facets: List[JSON] = form.get("facets") or []
         self.approximate = bool(form.get("approximate"))
+        self.distances, self.explain = form.get("distances"), form.get("explain")  # if include names them
 
     def pages(self) -> Iterator[Hits]:
         """Yields these hits and all that follow, by pages of this length."""
@@ -765,12 +763,10 @@ class Collection:
         if not n or len(set(lengths.values())) > 1:
             raise Invalid("add: a value for each of one item or more is expected: " + (", ".join(
                 f"{name} has {n}" for name, n in lengths.items()) or "nothing is given"))
-
         def joined(of: Dict[str, Column], i: int, j: int) -> List[str]:
             names = [_quoted(name) + ":" for name in of]
             return [",".join([name + text for name, text in zip(names, row) if text])
                     for row in zip(*(c[1](i, j) for c in of.values()))] or [""] * (j - i)
-
         def body() -> Iterator[bytes]:
             for i in range(0, n, 1000):
                 bar("items", i, n)
@@ -779,14 +775,12 @@ class Collection:
                 columns += [[f'"{part}":{{{text}}}' for text in joined(of, i, j)] for part, of in nested.items() if of]
                 yield "".join(["{" + ",".join(filter(None, row)) + "}\n" for row in zip(*columns)]).encode()
         return self._import(what, body, {"Content-Type": "application/x-ndjson"}, twice)
-
     def put(self, key: str | None = None, vectors: Any = None, *, labels: Any = None,
             fields: Mapping[str, Any] | None = None, payload: bytes | None = None, code: Any = None) -> str:
         """Stores an item in the place of what is under its key, and returns the key: without one the next number."""
         item = _item(key, self._by_name(vectors), labels, fields, payload, code)
         if key is None: return str(self._ask("POST", "/items", item, twice=False)["keys"][0])
         return str(self._ask("PUT", "/items/" + _escape(item["key"]), item)["keys"][0])
-
     def merge(self, key: str, vectors: Any = None, **parts: Any) -> None:
         """Sets the parts of an item that are given, those of put, and leaves the others as they are."""
         self._ask("PATCH", "/items/" + _escape(_key(key)), _item(key, self._by_name(vectors), **parts))
@@ -852,12 +846,18 @@ class Collection:
         return self._find(":radius", self._query({**query, "radius": radius}, vector))
     def search_many(self, vectors: Any, **query: Any) -> List[Hits]:
         """Returns the answer to each row of an array (n, dimensions) or a list. query is that of search or radius."""
-        asked, out = [self._query(query, x, f"row {i}") for i, x in enumerate(vectors)], cast("List[Hits]", [])
-        for i in range(0, len(asked), 1000):
-            body, kind = b"\n".join(map(_json, asked[i:i + 1000])), {"Content-Type": "application/x-ndjson"}
-            lines = self.db._server.lines("POST", self._path + ":search-many", body, kind)
-            out += (self._find(":radius" if "radius" in q else ":search", q, json.loads(line))
-                    for line, q in zip(lines, asked[i:]))
+        rows, out, i, n = list(vectors), cast("List[Hits]", []), 0, 1
+        while i < len(rows):
+            asked = [self._query(query, x, f"row {j}") for j, x in enumerate(rows[i:i + n], i)]
+            body, kind = b"\n".join(map(_json, asked)), {"Content-Type": "application/x-ndjson"}
+            try:
+                lines = self.db._server.lines("POST", self._path + ":search-many", body, kind)
+                out += (self._find(":radius" if "radius" in q else ":search", q, json.loads(line))
+                        for line, q in zip(lines, asked))
+            except Error as e:
+                e.args = (f"from row {i} on: {e}",)
+                raise
+            i, n = i + n, min(1000, max(1, (len(asked) << 21) // len(body)))  # about 2 MiB at a time
         return out
     def _query(self, query: JSON, vector: Any, where: str = "vector") -> JSON:
         """Returns a query without what has its default."""
