@@ -192,10 +192,9 @@ func (o *benching) measure(tier string, k, radius int, queries []db.Query) (*ben
 			return nil, err
 		}
 		l.hits = append(l.hits, r.Hits)
-		if plan := r.Explain.Plan; plan != "" {
-			if plans[plan]++; plans[plan] > plans[l.Plan] {
-				l.Plan = plan
-			}
+		plan := r.Explain.Plan
+		if plans[plan]++; plans[plan] > plans[l.Plan] {
+			l.Plan = plan
 		}
 	}
 	var times []float64

@@ -298,7 +298,7 @@ func (a *answers) end(failed error) error {
 	}
 	var indexes []report.VectorIndex
 	if a.at == nil { // the program has others to look after them
-		if s, err := a.c.Stats(a.ctx); err == nil { // else the error has been met before
+		if s, err := a.c.Stats(a.ctx); err == nil { // hits that are printed are right without this
 			indexes = s.VectorIndexes
 		}
 	}
