@@ -23,12 +23,12 @@
 // a tail that every search scans; a [Build] makes a segment of them in the background.
 //
 // [Stored] searches codes that are not in memory, by the same principle, over a
-// [Store].
+// [Store]. A [Join] finds all pairs of codes that are near each other.
 //
 // # Imports and concurrency
 //
-// The package imports codec and roaring. It starts goroutines only inside [Build.Run]
-// and [Writer.Load], which wait for them. It has no lock: a [Writer] belongs to one
+// The package imports codec and roaring. It starts goroutines only inside [Build.Run],
+// [Writer.Load] and [Join.Run], which wait for them. It has no lock: a [Writer] belongs to one
 // goroutine, and a published [Table] never changes, so any number of goroutines may
 // read it.
 //
@@ -36,7 +36,8 @@
 //
 //   - Every plan gives the answer of the definition: TestTablesAgreeWithTheDefinition,
 //     TestAllSplitsAgreeWithTheDefinition, TestBestAgreesWithTheDefinition,
-//     TestStoredAgreesWithTheDefinition, TestScansAmongDeadCodes.
+//     TestStoredAgreesWithTheDefinition, TestScansAmongDeadCodes,
+//     TestJoinAgreesWithTheDefinition.
 //   - A published table never changes: TestPublishedTablesNeverChange.
 //   - Builds keep the segments few and give memory back: TestBuildsComeDue,
 //     TestCodesThatGoTakeNoMemory.
