@@ -84,7 +84,7 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 	s.metric = cv.Modalities[t].Metric.OrCosine()
 	s.comparer = NewComparer(s.metric, x)
 	if s.metric == record.Cosine && s.comparer.square == 0 {
-		return fault.Invalid("a vector of zeros has no direction, and so no cosine")
+		return errNoDirection
 	}
 	s.byVectors, s.Set = true, noCodes
 	s.p = &Point{modality: t, vector: x}
@@ -528,6 +528,8 @@ func (s *Searcher) vectorSimilarities(rows []uint32, floor float32, f func(uint3
 	}
 	return nil
 }
+
+var errNoDirection = fault.Invalid("a vector of zeros has no direction, and so no cosine")
 
 // A Comparer compares vectors with one vector, by a metric. It is immutable, and safe for concurrent use.
 type Comparer struct {
