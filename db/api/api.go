@@ -90,6 +90,9 @@ type Collection interface {
 	// SearchRadius returns the first K items within a radius, and the number of all.
 	SearchRadius(ctx context.Context, q db.Query, radius int) (*db.Result, error)
 
+	Pairs(ctx context.Context, q db.PairQuery) iter.Seq2[db.Pair, error]
+	Groups(ctx context.Context, q db.GroupQuery) iter.Seq2[db.Group, error]
+
 	Evaluate(ctx context.Context, e db.Evaluation) ([]report.Retrieval, error)
 
 	// Encode returns the code that an item would get without labels, EncodeQuery the code of a query.

@@ -256,6 +256,26 @@ func exercise(t *testing.T, d api.Database) (log []string) {
 	say("labels", labels, err)
 	f, err := c.Facets(ctx, db.FacetQuery{By: "label", Limit: 2})
 	say("facets", f, err)
+	for _, radius := range []int{0, 2, -1} {
+		near := db.Likeness{Radius: radius, Where: "label = ?", Args: []any{"class 1"}}
+		var pairs []db.Pair
+		for p, err := range c.Pairs(ctx, db.PairQuery{Likeness: near}) {
+			say("pair", p, err)
+			pairs = append(pairs, p)
+		}
+		if len(pairs) > 1 {
+			after := db.PairQuery{Likeness: near, After: pairs[len(pairs)-2].Cursor}
+			for p, err := range c.Pairs(ctx, after) {
+				say("last pair", p, err)
+			}
+		}
+		for g, err := range c.Groups(ctx, db.GroupQuery{Likeness: near, Keep: "newest", Connected: true}) {
+			say("group", g, err)
+		}
+	}
+	for _, err := range c.Pairs(ctx, db.PairQuery{Against: "nobody"}) {
+		say("against nobody", nil, err)
+	}
 	say("rename", nil, c.RenameLabel(ctx, "class 1", "first"))
 	say("rename again", nil, c.RenameLabel(ctx, "class 1", "first"))
 	say("alter", nil, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "more", Type: db.String}}}))

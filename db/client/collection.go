@@ -139,7 +139,7 @@ func (c *Collection) Keys(ctx context.Context, prefix string) iter.Seq2[string, 
 	if prefix != "" {
 		v.Set("prefix", prefix)
 	}
-	return stream(ctx, c, "/keys", v, func(line []byte) (key string, err error) {
+	return lines(ctx, c, "/keys", v, func(line []byte) (key string, err error) {
 		err = json.Unmarshal(line, &key)
 		return key, err
 	})
@@ -172,7 +172,7 @@ func (c *Collection) items(ctx context.Context, v url.Values, where string, args
 		}
 		v.Set("args", string(b))
 	}
-	return stream(ctx, c, ":export", v, func(line []byte) (*db.Item, error) {
+	return lines(ctx, c, ":export", v, func(line []byte) (*db.Item, error) {
 		it := new(db.Item)
 		return it, json.Unmarshal(line, it)
 	})
@@ -181,13 +181,35 @@ func (c *Collection) items(ctx context.Context, v url.Values, where string, args
 // maxLine bounds a line of a stream, in bytes.
 const maxLine = 256 << 20
 
-// stream yields the lines of an answer. A line {"error": ...} is the error that has ended it.
-func stream[T any](ctx context.Context, c *Collection, path string, v url.Values,
+// lines yields the lines of an answer to a GET.
+func lines[T any](ctx context.Context, c *Collection, path string, v url.Values,
 	decode func(line []byte) (T, error)) iter.Seq2[T, error] {
+	return stream(ctx, c, call{method: http.MethodGet, path: c.path + path + c.parameters(v)}, decode)
+}
+
+// found yields the lines of the answer to what a form asks for.
+func found[T any](ctx context.Context, c *Collection, verb string, in any) iter.Seq2[T, error] {
+	b, err := json.Marshal(in)
+	if err != nil {
+		return func(yield func(T, error) bool) {
+			var zero T
+			yield(zero, fault.Invalid("%w", err))
+		}
+	}
+	return stream(ctx, c, call{method: http.MethodPost, path: c.path + verb + c.view, body: b},
+		func(line []byte) (x T, err error) {
+			err = json.Unmarshal(line, &x)
+			return x, err
+		})
+}
+
+// stream yields the lines of an answer. A line {"error": ...} is the error that has ended it.
+func stream[T any](ctx context.Context, c *Collection, of call,
+	decode func(line []byte) (T, error)) iter.Seq2[T, error] {
+	of.twice, of.stream = true, true
 	return func(yield func(T, error) bool) {
 		var zero T
-		r, err := c.d.send(ctx, call{method: http.MethodGet, path: c.path + path + c.parameters(v),
-			twice: true, stream: true})
+		r, err := c.d.send(ctx, of)
 		if err != nil {
 			yield(zero, err)
 			return
@@ -250,6 +272,16 @@ func (c *Collection) SearchRadius(ctx context.Context, q db.Query, radius int) (
 	f := rest.NewQuery(&q)
 	f.Radius = &radius
 	return ask[db.Result](ctx, c.d, c.path+":radius"+c.view, f)
+}
+
+func (c *Collection) Pairs(ctx context.Context, q db.PairQuery) iter.Seq2[db.Pair, error] {
+	return found[db.Pair](ctx, c, ":pairs", rest.Pairs{Likeness: rest.NewLikeness(q.Likeness, q.After),
+		Against: q.Against})
+}
+
+func (c *Collection) Groups(ctx context.Context, q db.GroupQuery) iter.Seq2[db.Group, error] {
+	return found[db.Group](ctx, c, ":groups", rest.Groups{Likeness: rest.NewLikeness(q.Likeness, q.After),
+		Keep: q.Keep, Connected: q.Connected})
 }
 
 func (c *Collection) Evaluate(ctx context.Context, e db.Evaluation) ([]report.Retrieval, error) {

@@ -37,7 +37,7 @@ type DatabaseOptions struct {
 // Close does not close the client. What one database does and a cluster does not is an error that wraps
 // errors.ErrUnsupported:
 //
-//   - Nothing lists the items: there is no Keys, Items, Sample or DeleteWhere.
+//   - Nothing lists the items: there is no Keys, Items, Sample or DeleteWhere, and no Pairs or Groups.
 //   - There are no marks, and no counter for keys: items of a batch bring their keys.
 //   - Schemas and labels do not change (Alter, RenameLabel).
 //   - Spaces have no earlier revisions, and no space is made of another (Rollback, RestoreRevision,
@@ -215,6 +215,16 @@ func (c *collection) Items(context.Context, string, ...any) iter.Seq2[*db.Item, 
 
 func (c *collection) Sample(context.Context, int, uint64, string, ...any) iter.Seq2[*db.Item, error] {
 	return func(yield func(*db.Item, error) bool) { yield(nil, errList) }
+}
+
+var errAlike = cannot("look for pairs and groups", "restore a backup of each shard into one database")
+
+func (c *collection) Pairs(context.Context, db.PairQuery) iter.Seq2[db.Pair, error] {
+	return func(yield func(db.Pair, error) bool) { yield(db.Pair{}, errAlike) }
+}
+
+func (c *collection) Groups(context.Context, db.GroupQuery) iter.Seq2[db.Group, error] {
+	return func(yield func(db.Group, error) bool) { yield(db.Group{}, errAlike) }
 }
 
 func (c *collection) Search(ctx context.Context, q db.Query) (*db.Result, error) {

@@ -164,6 +164,12 @@ func TestScopes(t *testing.T) {
 	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("the collections of a token: %d %s", w.Code, w.Body)
 	}
+	for token, want := range map[string]int{"only": http.StatusForbidden, "read": http.StatusOK} {
+		w := ask(s, "POST", "/v1/photos/collections/open:pairs", texts[token], `{"against":"secret"}`)
+		if w.Code != want {
+			t.Errorf("pairs with a collection that %s may not see: %d %s", token, w.Code, w.Body)
+		}
+	}
 	for change, want := range map[string]int{
 		`{"collection":"open","delete":"none"}`:   http.StatusOK,
 		`{"collection":"secret","delete":"item"}`: http.StatusForbidden,

@@ -43,6 +43,7 @@ func (s *Server) register() *router {
 	registerBulk(t)
 	registerSearches(t)
 	registerMany(t)
+	registerAlike(t)
 	registerEncoding(t)
 	registerCards(t)
 	registerMap(t)

@@ -58,6 +58,42 @@ type Facets struct {
 	Limit int    `json:"limit,omitempty" doc:"number of counts, the largest first; 0: all"`
 }
 
+// A Likeness is a db.Likeness.
+type Likeness struct {
+	Radius        int     `json:"radius,omitempty" doc:"greatest distance between codes, in bits; 0: equal codes"`
+	Modality      string  `json:"modality,omitempty" doc:"compare its vectors, not codes"`
+	MinSimilarity float32 `json:"min_similarity,omitempty" doc:"least similarity of vectors"`
+	Recall        float64 `json:"recall,omitempty" doc:"share of the similar items that are found; 1: all"`
+	Where         string  `json:"where,omitempty" doc:"only items that match"`
+	Args          Args    `json:"args,omitempty" doc:"the values of the placeholders ? in where, in order"`
+	Limit         int     `json:"limit,omitempty" doc:"number of lines; 0: all"`
+	After         string  `json:"after,omitempty" doc:"cursor: go on behind it"`
+}
+
+// NewLikeness returns the form of a likeness.
+func NewLikeness(l db.Likeness, after string) Likeness {
+	return Likeness{l.Radius, l.Modality, l.MinSimilarity, l.Recall, l.Where, l.Args, 0, after}
+}
+
+// Likeness returns the likeness of the form.
+func (l *Likeness) Likeness() db.Likeness {
+	return db.Likeness{Radius: l.Radius, Modality: l.Modality, MinSimilarity: l.MinSimilarity,
+		Recall: l.Recall, Where: l.Where, Args: l.Args}
+}
+
+// Pairs are a db.PairQuery.
+type Pairs struct {
+	Likeness
+	Against string `json:"against,omitempty" doc:"another collection, for pairs of an item of each"`
+}
+
+// Groups are a db.GroupQuery.
+type Groups struct {
+	Likeness
+	Keep      string `json:"keep,omitempty" doc:"oldest (default), newest, max FIELD, min FIELD or an expression"`
+	Connected bool   `json:"connected,omitempty" doc:"join groups that have an item in common"`
+}
+
 // Labels are labels in the order in which they first came.
 type Labels struct {
 	Labels []string `json:"labels" nullable:"false"`

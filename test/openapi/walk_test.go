@@ -331,6 +331,12 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	w.send(200, "POST", m+":search-many", ndjson(object{"from": "image", "vector": x, "radius": 3}), lines)
 	w.send(400, "POST", m+":search-many", ndjson(by, object{"text": "a cat"}), lines)
 	w.send(404, "POST", m+":search-many", ndjson(by, object{"key": "nobody", "from": "image"}), lines)
+	w.send(200, "POST", m+":pairs", object{"radius": 8, "limit": 3})
+	w.send(200, "POST", m+":groups", object{"radius": 2, "keep": "newest", "connected": true})
+	w.send(200, "POST", m+":groups", object{"modality": "image", "min_similarity": .5})
+	w.send(400, "POST", m+":pairs", object{"radius": -1})
+	w.send(404, "POST", m+":pairs", object{"against": "nobody"})
+	w.send(400, "POST", m+":groups", object{"keep": "biggest"})
 	w.send(200, "POST", m+":map", object{})
 	w.send(200, "POST", m+":search", object{"from": "image", "vector": x, "include": []string{"explain"}})
 	code := struct{ Code string }{}
