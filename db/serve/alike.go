@@ -16,8 +16,8 @@ import (
 // registerAlike adds the routes that find items that are alike.
 func registerAlike(t *router) {
 	alike(t, "pairs", "List all pairs of items that are alike: a pair a line",
-		func(ctx context.Context, c api.Collection, r *request, in *rest.Pairs) (iter.Seq2[db.Pair, error], int,
-			error) {
+		func(ctx context.Context, c api.Collection, r *request, in *rest.Pairs) (iter.Seq2[db.Pair, error],
+			int, error) {
 			if in.Against != "" && !r.access.sees(in.Against) {
 				return nil, 0, fmt.Errorf("%w: the token is for other collections", rest.ErrForbidden)
 			}

@@ -117,9 +117,9 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	root.AddCommand(
 		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e),
 		exportCommand(e),
-		trainCommand(e), searchCommand(e), evalCommand(e), encodeCommand(e), encoderCommand(e),
-		updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e),
-		rollbackCommand(e), dropCommand(e),
+		trainCommand(e), searchCommand(e), dupsCommand(e), evalCommand(e), encodeCommand(e),
+		encoderCommand(e), updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e),
+		activateCommand(e), rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e),
 		benchCommand(e), compactCommand(e),
 		verifyCommand(e), repairCommand(e), exploreCommand(e), serveCommand(e), healthCommand(e),

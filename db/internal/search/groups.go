@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -67,7 +68,11 @@ func worthOf(ctx context.Context, v *state.View, cv *state.CollectionView, keep 
 	if !most && !strings.HasPrefix(keep, "min ") {
 		rows, err := Matching(ctx, cv, v.Snap, keep, nil)
 		if err != nil {
-			return nil, fmt.Errorf("keep: oldest, newest, max FIELD, min FIELD or an expression is expected: %w", err)
+			if bad := (*fault.WhereError)(nil); errors.As(err, &bad) {
+				err = fault.Invalid("keep %q: oldest, newest, max FIELD, min FIELD or an expression is expected: %s",
+					keep, bad.Reason)
+			}
+			return nil, err
 		}
 		for it := rows.Iterator(); it.HasNext(); {
 			w.of[it.Next()] = 0

@@ -1,0 +1,275 @@
+package command
+
+import (
+	"iter"
+	"math/bits"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
+)
+
+// A dups is a run of dups.
+type dups struct {
+	*verb
+	db.Likeness
+	q             db.GroupQuery
+	against       string
+	pairs         bool
+	limit, delete int
+	cursor        string // of the last line
+}
+
+func dupsCommand(e *env) *cobra.Command {
+	v := e.verb(groupLearn, "dups DIR (--radius R | --modality NAME --min-similarity S)",
+		"Find duplicates: groups of items that are alike", `
+		Dups lists the groups of items whose codes differ in at most --radius bits, exactly.
+		The first item of a group is the one to keep, and the others are within the radius
+		of it. An item is in one group at most.
+
+		--keep says which item of a group is the one to keep:
+		  oldest     the item that was stored first (default)
+		  newest     the item that was stored last
+		  max FIELD  the greatest value of a field of numbers or times; also min FIELD
+		  EXPR       an item that matches an expression, see scan
+		Of equal items the oldest is kept.
+
+		--delete N deletes all items of the groups but the first ones, if they are N. Run the
+		verb without it before: it changes nothing, and says the number.
+
+		--connected joins groups that have an item in common. Such a group may have items that
+		are not like its first one, so --delete refuses it. --pairs lists pairs of items, each
+		once: the later item first. --against NAME lists the pairs of an item of the
+		collection and one of another collection; --delete N then deletes the items of the
+		collection.
+
+		With --modality items are alike whose vectors have at least the similarity
+		--min-similarity, by the metric of the modality. An index of vectors (see index) makes
+		it faster, and may miss some: --recall 1 compares all.
+
+		Each line of JSON has a cursor: --after CURSOR goes on behind it. Pairs behind the last
+		cursor are those of items that have been stored since.`, `
+		fddhdb dups hashes.db --radius 8
+		fddhdb dups hashes.db --radius 8 --keep "max width" --delete 217
+		fddhdb dups hashes.db --radius 8 --pairs --json
+		fddhdb dups photos.db --modality image --min-similarity .97
+		fddhdb dups hashes.db --collection uploads --against banned --radius 31`).onCollection().inSpace().filtered().printsLines()
+	o, f := dups{verb: v}, v.f
+	v.count(&o.Radius, "radius", 0, 0, "greatest distance between codes, in `BITS`; 0: equal codes")
+	f.StringVar(&o.Modality, "modality", "", "compare the vectors of the modality `NAME`, not codes")
+	f.Float32Var(&o.MinSimilarity, "min-similarity", 0, "least similarity `S` of vectors")
+	f.Float64Var(&o.Recall, "recall", 0, "the part `X` of similar items to find; 1 compares all vectors")
+	f.StringVar(&o.q.Keep, "keep", "oldest", "the item to keep: `oldest`, newest, max FIELD, min FIELD or EXPR")
+	f.BoolVar(&o.q.Connected, "connected", false, "join groups that have an item in common")
+	f.BoolVar(&o.pairs, "pairs", false, "list pairs, not groups")
+	f.StringVar(&o.against, "against", "", "list pairs with the items of the collection `NAME`")
+	v.count(&o.limit, "limit", 0, 1, "stop after `N` groups or pairs (default: all)")
+	f.StringVar(&o.q.After, "after", "", "go on behind the `CURSOR` of a line")
+	v.count(&o.delete, "delete", 0, 1, "delete the items that are not to be kept, which are `N`")
+	return v.does(func() error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		if o.given("delete") {
+			return v.change(o.remove)
+		}
+		return v.share(o.list)
+	})
+}
+
+// check checks flags that do not go together.
+func (o *dups) check() error {
+	vectors := o.Modality != "" || o.MinSimilarity != 0
+	switch {
+	case !vectors && !o.given("radius"):
+		return exit.Usagef("dups needs --radius BITS, or --modality NAME and --min-similarity S: fddhdb %s", o.cmd.Use)
+	case vectors && o.given("radius"):
+		return exit.Usagef("--radius is of codes, --modality and --min-similarity of vectors: leave one out")
+	case vectors && (o.Modality == "" || o.MinSimilarity == 0):
+		return exit.Usagef("--modality NAME and --min-similarity S, other than 0, go together")
+	case (o.pairs || o.against != "") && (o.given("keep") || o.q.Connected):
+		return exit.Usagef("--keep and --connected are about groups, and not about pairs")
+	case o.given("delete") && (o.q.Connected || o.pairs || o.limit > 0 || o.q.After != ""):
+		return exit.Usagef("--delete goes with neither --connected, --pairs, --limit nor --after: list what would be deleted without it")
+	}
+	o.Where = o.where.Expr
+	o.q.Likeness = o.Likeness
+	return nil
+}
+
+// found yields the groups. A pair of two collections is a group of which the item of the other is kept.
+func (o *dups) found() iter.Seq2[db.Group, error] {
+	if !o.pairs && o.against == "" {
+		return o.c.Groups(o.ctx, o.q)
+	}
+	q := db.PairQuery{Likeness: o.q.Likeness, Against: o.against, After: o.q.After}
+	return func(yield func(db.Group, error) bool) {
+		for p, err := range o.c.Pairs(o.ctx, q) {
+			if !yield(db.Group{Cursor: p.Cursor, Items: []db.GroupItem{{Key: p.Other},
+				{Key: p.Key, Distance: p.Distance, Similarity: p.Similarity}}}, err) {
+				return
+			}
+		}
+	}
+}
+
+// each calls f with each group that is asked for.
+func (o *dups) each(f func(db.Group) error) error {
+	n := 0
+	for g, err := range o.found() {
+		if err == nil {
+			err = f(g)
+		}
+		if n++; err != nil || n == o.limit {
+			return err
+		}
+	}
+	return nil
+}
+
+// list lists the groups or pairs.
+func (o *dups) list() error {
+	pairs := o.pairs || o.against != ""
+	if o.json {
+		return o.each(func(g db.Group) error {
+			if !pairs {
+				return o.PrintJSON(g)
+			}
+			last := g.Items[1]
+			return o.PrintJSON(db.Pair{Key: last.Key, Other: g.Items[0].Key, Distance: last.Distance,
+				Similarity: last.Similarity, Cursor: g.Cursor})
+		})
+	}
+	by := term.Right("bits")
+	if o.Modality != "" {
+		by = term.Right("similarity")
+	}
+	apart := func(x db.GroupItem) any {
+		if o.Modality != "" {
+			return x.Similarity
+		}
+		return x.Distance
+	}
+	columns := []term.Column{term.Right("group"), term.Left("key"), by}
+	if pairs {
+		columns = []term.Column{term.Left("key"), term.Left("other"), by}
+	}
+	t := o.NewLongTable(columns)
+	groups, items, extra := 0, 0, map[string]bool{}
+	err := o.each(func(g db.Group) error {
+		groups++
+		for i, x := range g.Items {
+			items++
+			switch {
+			case pairs && i > 0:
+				t.Add(term.TextCell(x.Key), term.TextCell(g.Items[0].Key), apart(x))
+				extra[x.Key] = true
+			case !pairs && i == 0:
+				t.Add(groups, term.TextCell(x.Key), "keep")
+			case !pairs:
+				t.Add(groups, term.TextCell(x.Key), apart(x))
+			}
+		}
+		return nil
+	})
+	if groups > 0 || o.Flat() {
+		t.End()
+	}
+	if err != nil || o.Flat() {
+		return err
+	}
+	switch {
+	case groups == 0:
+		o.Printf("no two items are alike\n")
+	case pairs:
+		o.Printf("%s\n", term.Plural(groups, "pair", "pairs"))
+	default:
+		o.Printf("%s in %s\n", term.Plural(items, "item", "items"), term.Plural(groups, "group", "groups"))
+	}
+	n := items - groups
+	if pairs {
+		n = len(extra)
+	}
+	if n > 0 && o.limit == 0 && o.q.After == "" && !o.q.Connected && !o.pairs {
+		o.Notef("--delete %d deletes %s", n, map[bool]string{true: "the items of the first column",
+			false: "all items but those to keep"}[pairs])
+	}
+	return nil
+}
+
+// remove deletes the items that are not to be kept, if they are as many as the user says.
+func (o *dups) remove() error {
+	var extra []string
+	keeps := map[string]string{} // by item to delete: the item that is kept for it
+	err := o.each(func(g db.Group) error {
+		for _, x := range g.Items[1:] {
+			if keeps[x.Key] == "" {
+				keeps[x.Key] = g.Items[0].Key
+				extra = append(extra, x.Key)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(extra) != o.delete {
+		return exit.Failedf("--delete %d: there are %d items to delete now: list them first, without --delete",
+			o.delete, len(extra))
+	}
+	kept := o.c
+	if o.against != "" {
+		if kept, err = collection(o.ctx, o.d, o.against); err != nil {
+			return err
+		}
+	}
+	for n, part := 0, 0; n < len(extra); n += part {
+		part = min(deletedTogether, len(extra)-n)
+		b := o.d.NewBatch()
+		for _, key := range extra[n : n+part] {
+			if err = o.removeOne(b, key, kept, keeps[key]); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			err = b.Commit(o.ctx)
+		}
+		if err != nil {
+			return exit.Failedf("%s deleted, then: %w", term.Plural(n, "item", "items"), err)
+		}
+	}
+	return o.tell(map[string]int{"deleted": o.delete}, "deleted %s", term.Plural(o.delete, "item", "items"))
+}
+
+// deletedTogether is the number of items that one commit deletes.
+const deletedTogether = 1000
+
+// removeOne deletes an item on the condition that it and the item that is kept for it are as they are now,
+// and still alike: others may write meanwhile.
+func (o *dups) removeOne(b api.Batch, key string, c api.Collection, keep string) error {
+	it, err := o.c.Get(o.ctx, key)
+	if err != nil {
+		return err
+	}
+	stays, err := c.Get(o.ctx, keep)
+	if err != nil {
+		return err
+	}
+	apart := 0
+	for i, x := range it.Code {
+		apart += bits.OnesCount8(x ^ stays.Code[i])
+	}
+	if o.Modality == "" && apart > o.Radius {
+		return exit.Failedf("item %q has changed meanwhile: list the groups again", key)
+	}
+	if err := b.Expect(c, keep, stays); err != nil {
+		return err
+	}
+	if err := b.Expect(o.c, key, it); err != nil {
+		return err
+	}
+	return b.Delete(o.c, key)
+}
