@@ -38,10 +38,18 @@ type worth struct {
 }
 
 func (w *worth) compare(a, b uint32) int {
+	if x, y := w.number(a), w.number(b); x != y {
+		return cmp.Compare(x, y)
+	}
+	return w.byAge(a, b)
+}
+
+// byAge compares rows of the same worth.
+func (w *worth) byAge(a, b uint32) int {
 	if w.newest {
 		a, b = b, a
 	}
-	return cmp.Or(cmp.Compare(w.number(a), w.number(b)), cmp.Compare(a, b))
+	return cmp.Compare(a, b)
 }
 
 // number returns the worth of a row; the greatest one of a row without a value.
@@ -182,15 +190,23 @@ func codeGroups(ctx context.Context, v *state.View, cv *state.CollectionView, g 
 	}
 	n := own.codes.Len()
 	// The members are codes, by the worth of their best row.
-	order, best := make([]uint32, n), make([]uint32, n)
-	for i := range order {
-		order[i] = uint32(i)
-		best[i] = slices.MinFunc(own.of(uint32(i)), w.compare)
+	type member struct {
+		worth   uint64
+		row, in uint32 // best row; number of the code
 	}
-	slices.SortFunc(order, func(a, b uint32) int { return w.compare(best[a], best[b]) })
-	codes := codec.NewCodes(own.codes.Bits(), n)
-	for _, i := range order {
-		codes.Append(own.codes.At(int(i)))
+	members, codes := make([]member, n), codec.NewCodes(own.codes.Bits(), n)
+	for i := range uint32(n) {
+		row := slices.MinFunc(own.of(i), w.compare)
+		members[i] = member{w.number(row), row, i}
+	}
+	slices.SortFunc(members, func(a, b member) int {
+		if a.worth != b.worth {
+			return cmp.Compare(a.worth, b.worth)
+		}
+		return w.byAge(a.row, b.row)
+	})
+	for i := range members {
+		codes.Append(own.codes.At(int(members[i].in)))
 	}
 	h := newHeads(n)
 	if g.Connected {
@@ -206,17 +222,17 @@ func codeGroups(ctx context.Context, v *state.View, cv *state.CollectionView, g 
 	if err != nil {
 		return nil, err
 	}
-	return h.groups(n, func(head, i uint32) (members []Near) {
-		c := order[i]
+	several := func(i uint32) bool { return len(own.of(members[i].in)) > 1 }
+	return h.groups(several, func(head, i uint32) (items []Near) {
 		d := codec.Distance(codes.At(int(head)), codes.At(int(i)))
-		for _, row := range own.of(c) {
-			members = append(members, Near{row, d, 0})
-			if head == i && row == best[c] {
-				last := len(members) - 1
-				members[0], members[last] = members[last], members[0]
+		for _, row := range own.of(members[i].in) {
+			items = append(items, Near{row, d, 0})
+			if head == i && row == members[i].row {
+				last := len(items) - 1
+				items[0], items[last] = items[last], items[0]
 			}
 		}
-		return members
+		return items
 	}), nil
 }
 
@@ -254,10 +270,11 @@ func (h heads) lead(ctx context.Context, codes codec.Codes, radius int) error {
 	}
 }
 
-// groups returns the groups of two items or more. items returns the items of a member of the group of head.
-func (h heads) groups(n int, items func(head, i uint32) []Near) (groups [][]Near) {
+// groups returns the groups of two items or more. items returns the items of a member of the group of head,
+// and several reports whether they are more than one.
+func (h heads) groups(several func(i uint32) bool, items func(head, i uint32) []Near) (groups [][]Near) {
 	at := map[uint32]int{} // by head: its group, of those with several members
-	for i := range uint32(n) {
+	for i := range uint32(len(h)) {
 		if head := h.of(i); head != i {
 			k, ok := at[head]
 			if !ok {
@@ -267,11 +284,9 @@ func (h heads) groups(n int, items func(head, i uint32) []Near) (groups [][]Near
 			groups[k] = append(groups[k], items(head, i)...)
 		}
 	}
-	for i := range uint32(n) {
-		if _, ok := at[i]; !ok && h.of(i) == i {
-			if alone := items(i, i); len(alone) > 1 {
-				groups = append(groups, alone)
-			}
+	for i := range uint32(len(h)) {
+		if _, ok := at[i]; !ok && h.of(i) == i && several(i) {
+			groups = append(groups, items(i, i))
 		}
 	}
 	return groups
@@ -316,7 +331,7 @@ func similarGroups(ctx context.Context, tools *Tools, v *state.View, cv *state.C
 			}
 		}
 	}
-	groups := h.groups(len(rows), func(head, i uint32) []Near {
+	groups := h.groups(func(uint32) bool { return false }, func(head, i uint32) []Near {
 		return []Near{{rows[i], -1, similarity[i]}}
 	})
 	if g.Connected {
