@@ -346,3 +346,39 @@ func TestDownloads(t *testing.T) {
 	}
 	b.quiet()
 }
+
+// Duplicates are shown in groups. What is not to be kept is deleted, and nothing else.
+func TestDuplicates(t *testing.T) {
+	page, _ := explorePictures(t, "--write")
+	b := browse(t, page)
+	b.open("/duplicates?collection=emoji&radius=0")
+	b.until(`document.querySelectorAll(".groups section").length === 12`)
+	b.do(chromedp.Click(chromedp.CSS(".groups + .more")))
+	b.until(`document.querySelectorAll(".groups section").length > 12`)
+	if again := eval[int](b, `(() => {
+		const keys = [...document.querySelectorAll(".groups .card")].map((li) => li.dataset.key);
+		return keys.length - new Set(keys).size;
+	})()`); again > 0 {
+		t.Errorf("%d items are in two groups", again)
+	}
+	b.open("/duplicates?collection=emoji&radius=0&where=" + url.QueryEscape("label = 'keycap'"))
+	b.until(`document.querySelectorAll(".groups section").length === 1`)
+	n := eval[int](b, `document.querySelectorAll(".groups .card").length`)
+	gone := eval[string](b, `document.querySelectorAll(".groups .card")[2].dataset.key`)
+	// All are kept but the third one.
+	b.do(chromedp.Evaluate[chromedp.Void](
+		`document.querySelectorAll(".groups .card:not(:nth-child(3)) input:not(:checked)").forEach((x) => x.click())`))
+	b.until(`document.querySelector("#going button").textContent === "Delete 1 item"`)
+	b.accessible("duplicates")
+	b.do(chromedp.Click(chromedp.CSS("#going button")))
+	b.until(`document.querySelector("dialog") !== null`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.until(fmt.Sprintf(`document.querySelectorAll(".groups .card").length === %d`, n-1))
+	if eval[bool](b, fmt.Sprintf(`[...document.querySelectorAll(".groups .card")].some((li) => li.dataset.key === %q)`,
+		gone)) {
+		t.Errorf("%s is still there", gone)
+	}
+	b.open("/duplicates?collection=emoji&modality=words&least=.999")
+	b.until(`document.querySelectorAll(".groups section").length > 0`)
+	b.quiet()
+}

@@ -207,6 +207,7 @@ var views = []view{
 		`document.querySelector(".notice.bad")`},
 	{"map", "/map?collection=emoji", `document.querySelectorAll(".legend li").length > 8`},
 	{"models", "/models?collection=emoji", `document.querySelector(".panel table")`},
+	{"duplicates", "/duplicates?collection=emoji", `document.querySelectorAll(".groups section").length > 3`},
 	{"figures", "/stats?collection=emoji", `document.querySelectorAll(".panel table").length === 2`},
 }
 

@@ -23,7 +23,7 @@ import (
 var files embed.FS
 
 // views are the paths of the page itself.
-var views = []string{"/", "/map", "/models", "/stats"}
+var views = []string{"/", "/map", "/duplicates", "/models", "/stats"}
 
 // An asset is a file of the page.
 type asset struct {

@@ -1,5 +1,6 @@
 // The page: its state, and which view shows it.
 
+import { alike } from "./alike.js";
 import { signIn } from "./api.js";
 import { collectionOf, load, open, refresh } from "./database.js";
 import { $, failed, h, notice, plural } from "./dom.js";
@@ -62,10 +63,11 @@ function show(anew) {
   }
   const collection = collectionOf(database, state);
   $("database").textContent = `${database.name}${collection ? ` · ${plural(collection.items, "item", "items")}` : ""}`;
-  document.title = `${{ map: "Map of ", models: "Models of ", stats: "Figures of " }[state.view] ?? ""}${database.name} – fddhdb`;
+  document.title = `${{ map: "Map of ", alike: "Duplicates in ", models: "Models of ", stats: "Figures of " }[state.view] ?? ""}${database.name} – fddhdb`;
   if (!collection) $("content").replaceChildren(notice("The database has no collections yet."));
   else if (state.view === "models") models(state, database, change, written);
   else if (state.view === "stats") figures(state, database, change);
+  else if (state.view === "alike") alike(state, database, change, written);
   else if (state.view === "map") map(state, database, change, written);
   else search.show(state, database, (changes) => change(changes, "go"), written);
 }

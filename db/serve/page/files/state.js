@@ -1,9 +1,9 @@
 // What the page shows is in its address: back, forward, reload and bookmarks work.
 
-const views = { "/map": "map", "/models": "models", "/stats": "stats" };
+const views = { "/map": "map", "/duplicates": "alike", "/models": "models", "/stats": "stats" };
 
-const paths = { search: "/", map: "/map", models: "/models", stats: "/stats" };
-const texts = ["database", "collection", "space", "from", "to", "text", "key", "code", "rerank", "min-similarity", "where"];
+const paths = { search: "/", map: "/map", alike: "/duplicates", models: "/models", stats: "/stats" };
+const texts = ["database", "collection", "space", "from", "to", "text", "key", "code", "rerank", "min-similarity", "where", "modality", "least", "keep"];
 
 const defaults = { k: 24, radius: 8, rerank: "auto" };
 
@@ -15,7 +15,7 @@ export function parse(url) {
   state.rerank ||= defaults.rerank;
   state.k = whole(v.get("k"), defaults.k);
   state.radius = whole(v.get("radius"), defaults.radius);
-  state.within = v.has("radius");
+  state.within = state.view === "search" && v.has("radius");
   state.row = whole(v.get("row"), 0);
   state.sample = whole(v.get("sample"), 0);
   state.picture = state.upload = ""; // ids of files, which a page has only as long as it is open
@@ -50,7 +50,12 @@ export function address(state) {
     }
     else if (state.sample) set("sample", state.sample);
   }
-  if (state.view === "search" || state.view === "map") set("where", state.where);
+  if (state.view === "alike") {
+    if (state.modality) set("least", state.least);
+    else if (state.radius !== defaults.radius) set("radius", state.radius);
+    for (const name of ["modality", "keep"]) set(name, state[name]);
+  }
+  if (["search", "map", "alike"].includes(state.view)) set("where", state.where);
   const path = paths[state.view];
   const query = v.toString();
   return query ? `${path}?${query}` : path;
