@@ -156,7 +156,6 @@ def _readable(sock: socket.socket) -> bool:
 class _Server:
     """The way to a database: connections, which are kept, and how often a request is sent."""
     patience = 10.0  # seconds in which a request that was not carried out is sent again
-
     def __init__(self, url: str, token: str | None, child: _Child | None, timeout: float | None) -> None:
         self.child, self.timeout, self.place = child, timeout, child.path if child else url
         self.idle: List[Tuple[socket.socket, float]] = []  # connections, and since when
@@ -164,14 +163,12 @@ class _Server:
         self._at(url, token)
         _servers.add(self)
         weakref.finalize(self, _end, self.idle, child, os.getpid())
-
     def _at(self, url: str, token: str | None) -> None:
         self.url, parts = url, urllib.parse.urlsplit(url)
         self.address = parts.hostname or "", parts.port or (443 if self.context else 80)
         self.base = "/v1" + parts.path
         self.headers = {"Host": parts.netloc, "User-Agent": "fddhdb-python/" + __version__}
         if token: self.headers["Authorization"] = "Bearer " + token
-
     def _connection(self) -> socket.socket:
         with contextlib.suppress(IndexError):
             while True:
@@ -186,7 +183,6 @@ class _Server:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return self.context.wrap_socket(sock, server_hostname=self.address[0]) if self.context else sock
         except OSError as e: raise _Lost(e, unsent=True) from e
-
     def send(self, method: str, path: str, body: Body = b"", headers: Dict[str, str] | None = None, *,
              twice: bool = False, stream: bool = False) -> Any:
         """Sends a request until it is carried out. twice: it may be carried out twice. Returns JSON, or the stream."""
@@ -714,7 +710,6 @@ class Collection:
             for m in schema().get("modalities", []):
                 if m["name"] == name: return int(m["dim"])
         raise NotFound(f'modality "{name}" of collection {self.name!r}')
-
     def add(self, keys: Any = None, vectors: Any = None, *, labels: Any = None,
             fields: Mapping[str, Any] | None = None, payloads: Any = None, codes: Any = None, merge: bool = False,
             progress: Progress = None) -> int:
@@ -750,7 +745,6 @@ class Collection:
                 "vectors": {n: _vectors(x, f'vectors["{n}"]', self._dim(n)) for n, x in given.items()},
             }, bar, "merge=true" if merge else "", keys is not None)
         finally: bar.end()
-
     def _import(self, what: str, body: Body, headers: Dict[str, str], twice: bool = False) -> int:
         answer = self.db._server.send("POST", f"{self._path}:import?{what}", body, headers, twice=twice)
         return int(answer["items"])
@@ -797,13 +791,11 @@ class Collection:
         if isinstance(keys, (str, numbers.Integral)): keys = [keys]
         if keys is not None: body = {"keys": [_key(k) for k in keys]}
         return int(self._ask("POST", ":delete", body)["deleted"])
-
     def _get(self, path: str, **parameters: Any) -> Tuple[str, str]:
         """Returns a request with parameters."""
         parameters["args"] = _json(list(args)).decode() if len(args := parameters.get("args", ())) else ""
         given = {name: v for name, v in parameters.items() if v != "" and v != 0}
         return "GET", f"{self._path}{path}?{urllib.parse.urlencode(given, quote_via=urllib.parse.quote)}"
-
     def items(self, where: str = "", args: Sequence[Any] = (), *, sample: int = 0, seed: int = 0) -> Iterator[Item]:
         """Yields all items that match, or so many of them at random, in the order in which they were first put."""
         request = self._get(":export", where=where, args=args, sample=sample, seed=seed)
@@ -820,7 +812,6 @@ class Collection:
         name = modality or self._one("vectors")
         has = 'has("' + name.replace('"', '""') + '")'
         return self._array(vectors=name, where=f"({where}) AND {has}" if where else has, args=args)
-
     def codes(self, where: str = "", args: Sequence[Any] = ()) -> Array:
         """Returns codes, an array of uint8 with a row for each item that matches, in the order of items."""
         return self._array(codes="true", where=where, args=args)
@@ -876,6 +867,14 @@ class Collection:
         """Returns the number of items of each label, or of each value of a field, the largest first."""
         body = {"by": by, "where": where, "args": list(args), "limit": limit}
         return {c["value"]: c["items"] for c in self._ask("POST", ":facets", body)["counts"]}
+    def pairs(self, radius: int = 0, **query: Any) -> Iterator[JSON]:
+        """Yields the pairs of items within so many bits: key, other, distance. query has the flags of fddhdb dups."""
+        return self._alike(":pairs", radius=radius, **query)
+    def groups(self, radius: int = 0, **query: Any) -> Iterator[JSON]:
+        """Yields groups of items within so many bits: items with key and distance, the one to keep first."""
+        return self._alike(":groups", radius=radius, **query)
+    def _alike(self, path: str, **query: Any) -> Iterator[JSON]:
+        return map(json.loads, self.db._server.lines("POST", self._path + path, _json(query)))
     def embed(self, text: str | None = None, *, file: bytes | None = None, from_: str | None = None) -> Any:
         """Returns the vector that an encoder makes of a text, or of the bytes of a file: array or {index: number}."""
         body: JSON = {"from": from_, "text": text, "file": _bytes(file, "file")}

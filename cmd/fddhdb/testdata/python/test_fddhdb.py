@@ -271,6 +271,10 @@ class Test(Base):
         self.assertEqual((["0", "x"], 2, 0), (hits.keys, hits.total, hits[0].distance))
         self.assertEqual(b"\1\2", c.get("z").code)
         self.assertEqual(["z"], c.search(code="0102", k=1).keys)
+        same = [(p["key"], p["other"], p["distance"]) for p in c.pairs(0)]
+        self.assertEqual([("x", "0", 0), ("y", "1", 0)], same)
+        self.assertEqual([["y", "1"]], [[i["key"] for i in g["items"]] for g in c.groups(0, keep="newest", where="NOT label = 'a'")])
+        self.refused(fddhdb.Invalid, "radius", list, c.pairs(-1))
         for bad in (codes.astype("i8"), codes[0], codes[:0]):
             self.refused(fddhdb.Invalid, "of uint8 is expected", c.add, codes=bad)
         self.refused(fddhdb.Invalid, "bits", c.add, codes=codes[:, :1])
