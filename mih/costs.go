@@ -17,6 +17,10 @@ type costs struct {
 	scan float64 // to read all codes
 	most int     // largest number of nearest codes that lookups find in less time, in the mean
 
+	// nearest is the time of a k-NN search that finds all, for k = 4, 16, 64 and so on; for
+	// a greater k it is that of a scan.
+	nearest []float64
+
 	// Sums over the radii 0 to r-1, as means over the sample: the time of the lookups,
 	// the time of comparing candidates, and the number of candidates.
 	lookups, compares, found []float64
@@ -44,7 +48,7 @@ const (
 	measureFor  = time.Second
 )
 
-// calibrate measures costs and reach. It stops shortly after measureFor; radii that it
+// calibrate measures costs, reach, and the recall of cells. It stops shortly after measureFor; radii that it
 // has not reached by then count as slower than a scan.
 func (g *segment) calibrate(ctx context.Context) error {
 	n, deadline := g.len(), time.Now().Add(measureFor)
@@ -75,6 +79,11 @@ func (g *segment) calibrate(ctx context.Context) error {
 	}
 	slices.Sort(scans)
 	c.scan = scans[0]
+	if g.cells != nil {
+		if err := g.measureRecall(ctx, queries); err != nil {
+			return err
+		}
+	}
 	if g.bare {
 		return nil
 	}
@@ -164,6 +173,7 @@ func (g *segment) measureMost(ctx context.Context, s *search, queries []codec.Co
 			spent += min(took, givenUp*scan) // more means that somebody interrupted it
 			scans += scan
 		}
+		g.costs.nearest = append(g.costs.nearest, spent/float64(len(queries)/each))
 		if spent > 1.1*scans { // memory is as cold as it never is for a busy index
 			return nil
 		}
@@ -195,6 +205,16 @@ func (g *segment) work(e *Explain) float64 {
 		return besideCost * float64(e.Compared)
 	}
 	return entryCost*float64(e.Candidates) + compareCost*float64(e.Compared)
+}
+
+// all returns the time of a search that finds all of the k nearest codes.
+func (c *costs) all(k int) float64 {
+	for i, at := 0, 4; i < len(c.nearest); i, at = i+1, 4*at {
+		if k <= at {
+			return min(c.nearest[i], c.scan)
+		}
+	}
+	return c.scan
 }
 
 // between returns the predicted time of the radii from to to, for a query whose buckets
@@ -299,14 +319,10 @@ func (t *Table) tries(radius int) bool {
 // tries reports whether lookups up to radius r are worth a try.
 func (c *costs) tries(r int) bool { return c.cheap(0, r) || c.between(0, r, 1) < c.scan }
 
-// Indexed reports whether all segments have their tables in memory.
+// Indexed reports whether all segments have their tables in memory, if they can have any.
 func (t *Table) Indexed() bool {
-	for _, g := range t.segments {
-		if g.bare {
-			return false
-		}
-	}
-	return true
+	_, bare, _ := t.Covered()
+	return bare == 0
 }
 
 // PredictRadius returns the predicted time of the plan that Radius would choose, in

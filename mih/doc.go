@@ -22,6 +22,10 @@
 // and a scan cost, so a search reads all codes wherever that is cheaper. New codes are in
 // a tail that every search scans; a [Build] makes a segment of them in the background.
 //
+// A k-NN search that may leave results out reads cells: groups of codes around a centre,
+// of which a sample has told how many hold what share of the nearest codes ([Query.Recall]).
+// Codes of more than 512 bits have cells and no tables.
+//
 // [Stored] searches codes that are not in memory, by the same principle, over a
 // [Store]. A [Join] finds all pairs of codes that are near each other.
 //
@@ -38,6 +42,7 @@
 //     TestAllSplitsAgreeWithTheDefinition, TestBestAgreesWithTheDefinition,
 //     TestStoredAgreesWithTheDefinition, TestScansAmongDeadCodes,
 //     TestJoinAgreesWithTheDefinition.
+//   - A search by cells finds the share that it is asked for: TestCellsHaveTheRecall.
 //   - A published table never changes: TestPublishedTablesNeverChange.
 //   - Builds keep the segments few and give memory back: TestBuildsComeDue,
 //     TestCodesThatGoTakeNoMemory.

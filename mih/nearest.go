@@ -203,7 +203,13 @@ func (s *search) begin(ctx context.Context, q *Query, k int) error {
 			plan = PlanScan
 		}
 	}
-	s.mayScan = q.Plan == PlanAuto
+	s.mayScan, s.recall = q.Plan == PlanAuto, 0
+	if q.Recall > 0 && q.Recall < 1 && q.Plan == PlanAuto && q.Weight == nil {
+		s.recall, s.filtered = q.Recall, 0
+		if q.Filter != nil {
+			s.filtered = q.Filter.GetCardinality()
+		}
+	}
 	s.explain.Plan, s.explain.Predicted = plan, time.Duration(predicted)
 	switch {
 	case plan == PlanFilter:
@@ -223,6 +229,9 @@ func (s *search) begin(ctx context.Context, q *Query, k int) error {
 func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 	if s.explain.Plan == PlanFilter {
 		return false, nil
+	}
+	if probes := s.probes(g); probes > 0 {
+		return false, g.probe(ctx, s, probes)
 	}
 	s.explain.Substrings = append(s.explain.Substrings, g.split.Len())
 	if s.explain.Plan != PlanMemory || g.bare || s.mayScan && s.t.codesOf(s.k) > g.costs.most {

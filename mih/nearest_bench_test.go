@@ -91,7 +91,7 @@ func benchNearest(b *testing.B, set synth.CodeSet, q, n int) {
 }
 
 // loadedItems returns a table of all codes: item i is row i.
-func loadedItems(b *testing.B, codes codec.Codes) *Table {
+func loadedItems(b testing.TB, codes codec.Codes) *Table {
 	w, seen := NewWriter(codes.Bits()), map[string]uint32{}
 	unique := codec.NewCodes(codes.Bits(), codes.Len())
 	var numbers, of []uint32

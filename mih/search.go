@@ -27,9 +27,12 @@ const (
 	PlanDisk
 	// PlanBlockScan reads the stored blocks of codes.
 	PlanBlockScan
+	// PlanCells reads the codes of the cells that are nearest to the query. It finds a share
+	// of the nearest codes, see Query.Recall. No query can ask for it.
+	PlanCells
 )
 
-var planNames = [...]string{"auto", "memory", "scan", "filter", "disk", "blockscan"}
+var planNames = [...]string{"auto", "memory", "scan", "filter", "disk", "blockscan", "cells"}
 
 func (p Plan) String() string { return planNames[p] }
 
@@ -38,6 +41,11 @@ type Query struct {
 	Code   codec.Code
 	Filter *roaring.Bitmap // rows that count; nil: every row that has a code
 	Plan   Plan
+
+	// Recall, if above 0 and below 1, lets Nearest leave results out: in the mean over
+	// queries it finds this share of them. It then searches by cells where that is
+	// predicted to be faster. With a Weight it finds all.
+	Recall float64
 
 	// Weight, if not nil, returns the number of results that a code stands for. It
 	// replaces the number of the code's rows that pass the filter. 0 leaves the code
@@ -56,6 +64,7 @@ type Explain struct {
 	Scanned    int           // codes read in order
 	Tail       int           // codes that are not indexed yet, which every plan scans; also in Scanned
 	Found      int           // codes in the answer
+	Recall     float64       // share of the nearest codes that is expected; 0: all are there
 	Predicted  time.Duration // time that was predicted for Plan
 	// Abandoned says that the search began with lookups, and gave up as a scan was
 	// cheaper.
@@ -75,6 +84,10 @@ type search struct {
 	nears      []codec.Near // scratch memory of the Hamming kernels
 	before     []int        // histogram when the search of the current segment began
 	mayScan    bool         // lookups may give up
+	recall     float64      // share of the nearest codes to find; 0: all
+	filtered   uint64       // rows that the filter admits; 0: no filter
+	distances  []uint16     // from the centres of cells
+	from, to   []uint32     // slots of cells
 	selection  selection    // scratch memory of a k-NN scan
 	collector               // what has been found, by code number
 	explain    Explain

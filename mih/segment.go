@@ -18,8 +18,9 @@ import (
 // the Table or into another segment. Codes that no row carries any more stay until the
 // segment is merged with others.
 //
-// Codes are sorted by their first substring, so that each of its buckets is a run of
-// codes that is read in order. The position of a code in that order is its slot.
+// Codes of a large segment are sorted by their cell. Otherwise they are sorted by their
+// first substring, so that each of its buckets is a run of codes that is read in order.
+// The position of a code in that order is its slot.
 type segment struct {
 	first, last uint32      // numbers first to last-1 belong to this segment
 	split       Split       // how codes are cut into substrings
@@ -30,7 +31,8 @@ type segment struct {
 	// number - first -> slot, or noSlot; if sparse, the slots in order of their numbers
 	slots  []uint32
 	sparse bool          // the range has too many gaps for a slot per number
-	bare   bool          // without tables: it can only be scanned
+	bare   bool          // without tables: it can only be scanned, or searched by cells
+	cells  *cells        // nil if it has none
 	tables []bucketTable // of each substring; the first one alone if bare, as find needs it
 	costs  costs         // of a search of this segment, as measured
 	reach  reach         // estimates the radius at which a k-NN search ends
@@ -46,7 +48,7 @@ const (
 // A bucketTable finds the codes that have a certain value in one substring.
 type bucketTable struct {
 	offsets []uint32 // bucket -> first of its entries; and the end of the last bucket
-	slots   packed   // entry -> slot; none in the first table, where entry and slot are the same
+	slots   packed   // entry -> slot; none in the first table without cells, where they are the same
 	// Entry -> the other substring of the pair; or, without pairs, entry -> the code.
 	partners []uint16
 	codes    []uint64
@@ -61,36 +63,31 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	if split.paired() && (split.Len()%2 != 0 || split.Width(0) > partnerBits) {
 		return nil, fmt.Errorf("%d substrings of %d bits do not come in pairs", split.Len(), q)
 	}
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	bare = bare || !tabled(q)
 	g := &segment{
 		first: first, last: last, split: split, bare: bare,
 		codes: codec.NewCodes(q, n), tables: make([]bucketTable, split.Len()),
 	}
 	inHugePages(g.codes.Slice(0, 0))
+	if celled(q, n) {
+		g.cells = new(cells)
+	}
 	g.allocate(n)
 	g.order = findOrder(codes, split)
 	for p := range g.groups() {
 		g.masks = append(g.masks, g.order.mask(q, split.starts[g.group(p)], split.starts[g.group(p+1)]))
 	}
 	ordered := g.order.applyAll(codes)
-	offsets, order := g.tables[0].offsets, make([]uint32, n)
-	sortIntoBuckets(offsets, order, func(i int) uint32 { return split.Of(ordered.At(i), 0) })
-	for b := range len(offsets) - 1 {
-		if b%4096 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+	order := make([]uint32, n)
+	if g.cells != nil {
+		if err := g.cells.fill(ctx, codes, order, workers); err != nil {
+			return nil, err
 		}
-		// Sorted, so that find can search a full bucket by halves.
-		if bucket := order[offsets[b]:offsets[b+1]]; len(bucket) > 1 {
-			slices.SortFunc(bucket, func(i, k uint32) int {
-				return slices.Compare(codes.At(int(i)),
-					codes.At(int(k)))
-			})
-			for i := range len(bucket) - 1 {
-				if slices.Equal(codes.At(int(bucket[i])), codes.At(int(bucket[i+1]))) {
-					return nil, fmt.Errorf("numbers %d and %d have the same code", numbers[bucket[i]],
-						numbers[bucket[i+1]])
-				}
-			}
-		}
+	} else if err := g.sortBySubstring(ctx, order, ordered, codes, numbers); err != nil {
+		return nil, err
 	}
 	for i := range g.slots {
 		g.slots[i] = noSlot
@@ -98,26 +95,30 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	for slot, i := range order {
 		g.codes.Append(codes.At(int(i)))
 		g.numbers[slot] = numbers[i]
-		if g.sparse {
-			g.slots[i] = uint32(slot) // the numbers are ascending
-		} else {
+		if !g.sparse {
 			g.slots[numbers[i]-first] = uint32(slot)
+		} else { // the numbers are ascending
+			g.slots[i] = uint32(slot)
 		}
-	}
-	if bare {
-		g.tables = g.tables[:1]
-		return g, nil
 	}
 	if g.order != nil {
 		ordered = g.order.applyAll(g.codes)
 	} else {
 		ordered = g.codes
 	}
+	if g.cells != nil {
+		entries := make([]uint32, n)
+		if err := g.sortBySubstring(ctx, entries, ordered, g.codes, g.numbers); err != nil {
+			return nil, err
+		}
+		g.tables[0].slots.setAll(entries)
+	}
+	if bare {
+		g.tables = g.tables[:1]
+		return g, nil
+	}
 	var wg sync.WaitGroup
 	var next atomic.Int64
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	for range min(workers, split.Len()) {
 		wg.Go(func() {
 			for j := int(next.Add(1)) - 1; j < split.Len() && ctx.Err() == nil; j = int(next.Add(1)) - 1 {
@@ -131,6 +132,41 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	}
 	return g, nil
 }
+
+// sortBySubstring fills the buckets of the first substring: with the indexes of codes, in
+// the order of their codes, so that find can search a full bucket by halves. ordered are
+// the codes with their bits in the order of the segment.
+func (g *segment) sortBySubstring(ctx context.Context, order []uint32, ordered, codes codec.Codes,
+	numbers []uint32) error {
+	offsets := g.tables[0].offsets
+	sortIntoBuckets(offsets, order, func(i int) uint32 { return g.split.Of(ordered.At(i), 0) })
+	for b := range len(offsets) - 1 {
+		if b%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		bucket := order[offsets[b]:offsets[b+1]]
+		if len(bucket) < 2 {
+			continue
+		}
+		slices.SortFunc(bucket, func(i, k uint32) int {
+			return slices.Compare(codes.At(int(i)), codes.At(int(k)))
+		})
+		for i := range len(bucket) - 1 {
+			if slices.Equal(codes.At(int(bucket[i])), codes.At(int(bucket[i+1]))) {
+				return fmt.Errorf("numbers %d and %d have the same code", numbers[bucket[i]], numbers[bucket[i+1]])
+			}
+		}
+	}
+	return nil
+}
+
+// maxTabledBits bounds the length of codes with tables. The nearest of longer codes are
+// too far away for lookups to find them, and their tables would take more memory than
+// the codes.
+const maxTabledBits = 512
+
+// tabled reports whether codes of q bits can have tables.
+func tabled(q int) bool { return q <= maxTabledBits }
 
 // allocate makes room for n codes' entries and numbers, in few pieces, so that as much
 // of it as possible lies in huge pages.
@@ -162,12 +198,16 @@ func (g *segment) allocate(n int) {
 	default:
 		codes = inHugePages(make([]uint64, (m-1)*n))
 	}
-	tables := newPacked(m-1, n, n)
+	identity := 0 // tables whose entries are slots
+	if g.cells == nil {
+		identity = 1
+	}
+	tables := newPacked(m-identity, n, n)
 	for j := range m {
 		t := &g.tables[j]
 		t.offsets = take(1<<g.split.Width(j) + 1)
-		if j > 0 {
-			t.slots = tables[j-1]
+		if j >= identity {
+			t.slots = tables[j-identity]
 		}
 		if len(partners) > 0 {
 			t.partners, partners = partners[:n:n], partners[n:]
@@ -190,11 +230,11 @@ func (g *segment) fill(j int, ordered codec.Codes) {
 		t.slots.setAll(slots)
 	}
 	for i := range t.partners {
-		slot := i
-		if j > 0 {
-			slot = int(slots[i])
+		slot := uint32(i)
+		if !t.slots.none() {
+			slot = t.slots.at(slot)
 		}
-		t.partners[i] = uint16(g.split.Of(ordered.At(slot), j^1))
+		t.partners[i] = uint16(g.split.Of(ordered.At(int(slot)), j^1))
 	}
 	switch words := g.codes.Slice(0, g.len()); {
 	case g.paired():
@@ -229,15 +269,21 @@ func sortIntoBuckets(offsets, order []uint32, bucket func(i int) uint32) {
 // TableBytes returns the memory in bytes that the tables of n codes of q bits take.
 func TableBytes(q, n int) int {
 	split := SplitFor(q, n)
+	if !tabled(q) {
+		return 4 << split.Width(0)
+	}
 	sum := 0
 	for j := range split.Len() {
 		sum += 4 << split.Width(j)
 	}
-	slot := packedWidth(n)
+	slot, slots := packedWidth(n), split.Len()-1
 	if !split.paired() {
-		return sum + (8+slot)*n*(split.Len()-1)
+		return sum + (8+slot)*n*slots
 	}
-	return sum + slot*n*(split.Len()-1) + 2*n*split.Len()
+	if celled(q, n) {
+		slots++
+	}
+	return sum + slot*n*slots + 2*n*split.Len()
 }
 
 func (g *segment) len() int { return g.codes.Len() }
@@ -276,16 +322,22 @@ func (g *segment) find(c codec.Code) (n uint32, ok bool) {
 	b := g.split.Of(g.order.apply(make(codec.Code, 0, 8), c), 0)
 	from, to := int(t.offsets[b]), int(t.offsets[b+1])
 	at := from
+	slot := func(entry int) int {
+		if t.slots.none() {
+			return entry
+		}
+		return int(t.slots.at(uint32(entry)))
+	}
 	for lo, hi := from, to; lo < hi; at = lo {
 		mid := int(uint(lo+hi) / 2)
-		if slices.Compare(g.codes.At(mid), c) < 0 {
+		if slices.Compare(g.codes.At(slot(mid)), c) < 0 {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	if at < to && slices.Equal(g.codes.At(at), c) {
-		return g.numbers[at], true
+	if at < to && slices.Equal(g.codes.At(slot(at)), c) {
+		return g.numbers[slot(at)], true
 	}
 	return 0, false
 }

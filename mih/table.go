@@ -187,11 +187,11 @@ func (t *Table) TableBytes() int {
 	return sum
 }
 
-// Covered returns the number of codes in segments with tables, in segments without, and
-// in the tail. It counts dead codes too.
+// Covered returns the number of codes in segments with all tables that they can have, in
+// other segments, and in the tail. It counts dead codes too.
 func (t *Table) Covered() (tables, bare, tail int) {
 	for _, g := range t.segments {
-		if g.bare {
+		if g.bare && tabled(t.bits) {
 			bare += g.len()
 		} else {
 			tables += g.len()
