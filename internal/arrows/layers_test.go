@@ -109,7 +109,7 @@ var house = plan{
 		{"internal/simd": {sys}},
 
 		// The ground imports nothing of ours.
-		{"internal/freemem": {sys}, "internal/inside": nil, "internal/instant": nil,
+		{"codec/perceptual": nil, "internal/freemem": {sys}, "internal/inside": nil, "internal/instant": nil,
 			"internal/svgchart": nil},
 	},
 	rules: []rule{
