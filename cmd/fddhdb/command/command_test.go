@@ -102,8 +102,8 @@ func newTestEnv() *env {
 func TestContract(t *testing.T) {
 	root := rootCommand(newTestEnv())
 	contract := map[string]string{
-		"init":        "collection json modality codes field metric space-of shared",
-		"import":      "collection json vectors codes labels label-names keys fields merge on-error dry-run init index items key-column label-column label-separator vector-column field-column model",
+		"init":        "collection json modality codes hash field metric space-of shared",
+		"import":      "collection json vectors codes pictures texts text-column hash labels label-names keys fields merge on-error dry-run init index items key-column label-column label-separator vector-column field-column model",
 		"put":         "collection json vector labels field",
 		"get":         "collection json space",
 		"delete":      "collection json where",
@@ -111,7 +111,7 @@ func TestContract(t *testing.T) {
 		"count":       "collection json where",
 		"facets":      "collection json by where limit",
 		"train":       "collection json bits anchors seed start sweeps method gamma features map mu delta rows label-embedding activate",
-		"search":      "collection json space from to text image vectors vector row key code codes k radius where rerank min-similarity include facets after recall explain sheet pictures",
+		"search":      "collection json space from to text image picture turns vectors vector row key code codes k radius where rerank min-similarity include facets after recall explain sheet pictures",
 		"eval":        "collection json space vectors labels truth where top plot",
 		"encoder":     "collection json set remove trust input",
 		"encode":      "collection json space from vectors out",
