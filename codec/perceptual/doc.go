@@ -4,13 +4,14 @@
 //
 //	code      bits  made of   near      use it for
 //	PDQ       256   pictures  31 bits   copies of photographs; the safest of the three, tells bad pictures
-//	PHash      64   pictures   8 bits   the same in a quarter of the memory, with more false hits
-//	DHash      64   pictures   6 bits   copies that were scaled or recoded alone; the cheapest to compute
+//	PHash      64   pictures   7 bits   the same in a quarter of the memory, with more false hits
+//	DHash      64   pictures   4 bits   copies that were scaled or recoded alone
 //	SimHash    64   texts      3 bits   pages and messages with a few changed words
 //
-// "near" is the distance at which most users begin. Lower it when you see false hits. A picture that was
-// turned or mirrored is far from its original: search for all of PDQTurns. A picture that was cropped by more
-// than a few percent is far, too; learned vectors find it.
+// "near" is a distance to begin with: PDQ's is the one of its authors, those of PHash and DHash had a
+// precision of 99 % among 713 photographs (experiments/hashes). Lower it when you see false hits, raise it
+// when you miss copies. A picture that was turned or mirrored is far from its original: search for all of
+// PDQTurns. A picture that was cropped is far, too: by 5 %, up to 70 bits of PDQ.
 //
 // A code is bytes whose hexadecimal digits are what other programs print: the reference of PDQ, and str() of
 // phash and dhash of the library imagehash for Python. Equal pixels have equal codes on every machine.

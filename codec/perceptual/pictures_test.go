@@ -60,7 +60,7 @@ func TestCopiesAreNear(t *testing.T) {
 		name      string
 		hash      func(image.Image) []byte
 		near, far int
-	}{{"PDQ", pdq, 31, 70}, {"PHash", PHash, 8, 14}, {"DHash", DHash, 8, 12}} {
+	}{{"PDQ", pdq, 31, 70}, {"PHash", PHash, 7, 14}, {"DHash", DHash, 6, 12}} {
 		var codes [][]byte
 		for seed := range uint64(5) {
 			m := scene(seed, 320, 240)

@@ -121,7 +121,7 @@ func TestPictures(t *testing.T) {
 	for _, hash := range []struct {
 		name   string
 		radius string
-	}{{"pdq", "31"}, {"phash", "8"}, {"dhash", "6"}} {
+	}{{"pdq", "31"}, {"phash", "7"}, {"dhash", "4"}} {
 		f := empty(t)
 		args := []string{"import", f.db, "--init", "--pictures", folder, "--hash", hash.name}
 		var report struct{ Items, Skipped int }
