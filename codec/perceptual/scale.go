@@ -71,13 +71,14 @@ func lanczos(of, n int) []weights {
 	stretch := max(scale, 1) // a larger picture is interpolated, a smaller one averaged
 	all := make([]weights, n)
 	for i := range all {
-		center := (float64(i) + .5) * scale
-		first := max(0, int(center-lobes*stretch+.5))
-		end := min(of, int(center+lobes*stretch+.5))
+		// Conversions forbid fused operations, which round otherwise on some machines.
+		center, reach := float64((float64(i)+.5)*scale), float64(lobes*stretch)
+		first := max(0, int(center-reach+.5))
+		end := min(of, int(center+reach+.5))
 		exact, sum := make([]float64, end-first), 0.
 		for j := range exact {
 			if x := (float64(first+j) - center + .5) / stretch; -lobes <= x && x < lobes {
-				exact[j] = sinc(x) * sinc(x/lobes)
+				exact[j] = float64(sinc(x) * sinc(x/lobes))
 			}
 			sum += exact[j]
 		}

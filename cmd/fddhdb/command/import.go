@@ -130,7 +130,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names.Pictures, "pictures", "", "pictures, a `FOLDER`")
 	f.StringVar(&o.texts, "texts", "", "texts, a `FILE`.txt, .jsonl, .csv or .parquet")
 	f.StringVar(&o.names.TextColumn, "text-column", "text", "the `COLUMN` of --texts that has the texts")
-	f.StringVar(&o.names.Hash, "hash", "", "make codes by `NAME`: pdq, phash, dhash or simhash")
+	f.StringVar(&o.names.Hash, "hash", "", "make codes by `NAME`: pdq, phash, dhash or simhash (default: the collection's)")
 	say := &o.names.Mapping
 	f.StringVar(&say.Key, "key-column", "", "the `COLUMN` of --items or --texts that has the keys")
 	f.StringArrayVar(&say.Labels, "label-column", nil,
