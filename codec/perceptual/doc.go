@@ -13,8 +13,8 @@
 // when you miss copies. A picture that was turned or mirrored is far from its original: search for all of
 // PDQTurns. A picture that was cropped is far, too: by 5 %, up to 70 bits of PDQ.
 //
-// A code is bytes whose hexadecimal digits are what other programs print: the reference of PDQ, and str() of
-// phash and dhash of the library imagehash for Python. Equal pixels have equal codes on every machine.
+// The hexadecimal digits of a code are in the order in which other programs print them: the reference of PDQ,
+// and str() of the library imagehash for Python. Equal pixels have equal codes on every machine.
 //
 // Alpha is ignored, as the references ignore it: a transparent pixel counts with the colour that it stores.
 // A format that multiplies colours by alpha stores black for a pixel that is fully transparent.

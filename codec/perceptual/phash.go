@@ -7,10 +7,11 @@ import (
 	"slices"
 )
 
-// PHash returns the pHash of a picture: 64 bits in 8 bytes. hex.EncodeToString returns the digits of
-// str(imagehash.phash(picture)) in Python, but for 2 bits where decoders of JPEG differ. The picture is made
-// grey and scaled to 32 x 32 pixels. A bit says whether one of the 8 x 8 lowest frequencies, the mean among
-// them, is above their median: top to bottom, then left to right, the first in the highest bit of byte 0.
+// PHash returns the pHash of a picture: 64 bits in 8 bytes. It follows imagehash.phash of Python step by
+// step, with the rounding of Pillow, and hex.EncodeToString writes a code as str() does there. Expect a
+// distance of 0 to 2 bits, as decoders of JPEG differ. The picture is made grey and scaled to 32 x 32 pixels.
+// A bit says whether one of the 8 x 8 lowest frequencies, the mean among them, is above their median: top to
+// bottom, then left to right, the first in the highest bit of byte 0.
 //
 // A picture of one colour has the mean alone, so all of them share a code. One without pixels has the code 0.
 //
@@ -44,10 +45,10 @@ func PHash(m image.Image) []byte {
 	return bits64(func(i int) bool { return low[i] > median })
 }
 
-// DHash returns the dHash of a picture: 64 bits in 8 bytes. hex.EncodeToString returns the digits of
-// str(imagehash.dhash(picture)) in Python, but for 2 bits where decoders of JPEG differ. The picture is made
-// grey and scaled to 9 x 8 pixels. A bit says whether a pixel is darker than its neighbour at the right: top
-// to bottom, then left to right, the first in the highest bit of byte 0.
+// DHash returns the dHash of a picture: 64 bits in 8 bytes. It follows imagehash.dhash of Python, as PHash
+// follows imagehash.phash. The picture is made grey and scaled to 9 x 8 pixels. A bit says whether a pixel is
+// darker than its neighbour at the right: top to bottom, then left to right, the first in the highest bit of
+// byte 0.
 //
 // A picture of one colour has the code 0, as has one without pixels. DHash costs what PHash does.
 //
