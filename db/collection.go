@@ -280,7 +280,7 @@ func (d *DB) Collections() ([]string, error) {
 
 // EnsureCollection returns the collection of that name, and creates it if there is none; of several
 // concurrent calls one creates it. An existing collection must have the modalities and fields of
-// the schema, with the same metrics and shared spaces, and may have more; otherwise the error is
+// the schema, with the same metrics, shared spaces and hash, and may have more; otherwise the error is
 // ErrExists and names the difference. The encoders of an existing collection stay, and the call
 // costs nothing.
 func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
@@ -436,6 +436,12 @@ type Schema struct {
 	Bits       int        `json:"bits,omitempty"` // codes-only: a multiple of 8 from 8 to 4096; else 0
 	Fields     []Field    `json:"fields,omitempty"`
 
+	// Hash names the function that makes the codes of a codes-only collection. A program that searches by a
+	// picture or a text makes the code of the query by the same function. The command line knows the names of
+	// perceptual.Hashes; other names are yours. The database only stores the name: letters, digits, '_', '-'
+	// and '.', up to MaxNameBytes. It never changes.
+	Hash string `json:"hash,omitempty"`
+
 	// Encoders are programs that make vectors; a modality may have one for each input. Returned schemas have
 	// them in the order of modalities.
 	Encoders []Encoder `json:"encoders,omitempty"`
@@ -508,7 +514,7 @@ const (
 // schemaOf returns the schema of a descriptor, in memory of its own.
 func schemaOf(d *record.Descriptor) Schema {
 	s := Schema{Bits: d.Bits, Modalities: modalitiesOf(d.Modalities), Fields: fieldsOf(d.Fields),
-		IndexOnly: d.IndexOnly}
+		Hash: d.Hash, IndexOnly: d.IndexOnly}
 	for _, e := range d.Encoders {
 		s.Encoders = append(s.Encoders,
 			Encoder{e.Modality, EncoderInput(e.Input), slices.Clone(e.Command)})
@@ -527,7 +533,7 @@ func (s *Schema) checkMade() error {
 // descriptor returns the descriptor of a new collection.
 func (s *Schema) descriptor(name string) (*record.Descriptor, error) {
 	d := &record.Descriptor{Name: name, Bits: s.Bits, Modalities: storedModalities(s.Modalities),
-		Fields: storedFields(s.Fields)}
+		Fields: storedFields(s.Fields), Hash: s.Hash}
 	if err := d.Check(); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ require (
 	github.com/forPelevin/gomoji v1.2.0
 	github.com/go-text/typesetting v0.3.5
 	github.com/rivo/uniseg v0.4.7
-	golang.org/x/image v0.47.0
+	golang.org/x/image v0.48.0
 	golang.org/x/sync v0.25.0
 	golang.org/x/term v0.48.0
 	golang.org/x/text v0.44.0

@@ -21,6 +21,7 @@ const (
 
 	huma   = "github.com/danielgtaylor/huma/v2"
 	xtime  = "golang.org/x/time"
+	ximage = "golang.org/x/image"
 	cobra  = "github.com/spf13/cobra"
 	pflag  = "github.com/spf13/pflag"
 	liner  = "github.com/peterh/liner"
@@ -56,7 +57,7 @@ var house = plan{
 		{"cmd/fddhdb/command": {cobra, pflag}},
 		{"cmd/fddhdb/shell": {cobra, pflag, liner}},
 		{"cmd/fddhdb/mcp": {mcpsdk, jsonschema}, "cmd/fddhdb/server": {pflag}},
-		{"cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/picture": nil, "cmd/fddhdb/source": nil},
+		{"cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/picture": nil, "cmd/fddhdb/source": {ximage}},
 		{"cmd/fddhdb/forms": nil, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/usage": {cobra, pflag}},
 		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/python": nil, "cmd/fddhdb/userdir": nil},
@@ -109,7 +110,7 @@ var house = plan{
 		{"internal/simd": {sys}},
 
 		// The ground imports nothing of ours.
-		{"internal/freemem": {sys}, "internal/inside": nil, "internal/instant": nil,
+		{"codec/perceptual": nil, "internal/freemem": {sys}, "internal/inside": nil, "internal/instant": nil,
 			"internal/svgchart": nil},
 	},
 	rules: []rule{

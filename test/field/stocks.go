@@ -4,10 +4,13 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"os"
 	"os/exec"
@@ -149,7 +152,18 @@ func (s *stocks) inputs() error {
 	for i := range 200 {
 		table += fmt.Sprintf("t%d,\"[%d,1,0,0,0,0,0,1]\",\"['a', 'b%d']\",%d\n", i, i, i%3, 2000+i%9)
 	}
-	err = errors.Join(err, os.WriteFile(in("table.csv"), []byte(table), 0o644))
+	err = errors.Join(err, os.WriteFile(in("table.csv"), []byte(table), 0o644),
+		os.Mkdir(in("pictures"), 0o777))
+	for i := range 40 {
+		m := image.NewGray(image.Rect(0, 0, 64+i, 64))
+		for j := range m.Pix {
+			m.Pix[j] = uint8(i * j / 50)
+		}
+		var b bytes.Buffer
+		err = errors.Join(err, png.Encode(&b, m),
+			os.WriteFile(in(fmt.Sprintf("pictures/%d.png", i)), b.Bytes(), 0o666))
+	}
+	lines("texts.txt", 200, func(i int) string { return fmt.Sprint("text ", i, " of a few words, ", i*i) })
 	return errors.Join(err,
 		npy.WriteAll(in("more_image.npy"), more.Vectors[0]),
 		npy.WriteAll(in("more_text.npy"), more.Vectors[1]),

@@ -75,6 +75,8 @@ var verbs = []verb{
 	{args: "import new.db --init --items in/items.jsonl", makes: "new.db", prints: true},
 	{args: "import new.db --init --items in/items.jsonl --index all", makes: "new.db", prints: true},
 	{args: "import new.db --init --items in/table.csv --label-column tags", makes: "new.db", prints: true},
+	{args: "import new.db --init --pictures in/pictures", makes: "new.db", prints: true},
+	{args: "import new.db --init --texts in/texts.txt", makes: "new.db", prints: true},
 	{args: "import x.db --items - --ignore-unknown", stdin: "id,image,year\ns1,\"[1,2,3,4,5,6,7,8]\",2001\n",
 		writes: true, prints: true},
 	{args: "put x.db k1 --labels 1 --vector image=1,0,0,1,0,1,0,0 --field year=2001 --field title=one --payload some", writes: true, prints: true},

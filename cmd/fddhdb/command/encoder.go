@@ -310,6 +310,8 @@ func (o *searching) chooseEncoder() (chosen *db.Encoder, err error) {
 		}
 	}
 	switch {
+	case o.schema.Hash != "":
+		return nil, exit.Usagef("%s: the codes of collection %q are by %s, which no encoder makes: search by --picture or --text", flag, o.c.Name(), o.schema.Hash)
 	case len(o.schema.Modalities) == 0:
 		return nil, exit.Usagef("%s: the items of collection %q bring their codes, which no encoder makes: search by --code or --key", flag, o.c.Name())
 	case len(names) == 0:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ type importing struct {
 	*verb
 	vectors                    flags.NamedList
 	names                      source.FileNames // but for those of vectors
-	items, index, model        string
+	items, texts, index, model string
 	vectorColumns              flags.NamedList
 	merge, skip, dryRun, makes bool
 	fromRow, numberFrom        int
@@ -42,7 +43,7 @@ type importing struct {
 }
 
 func importCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "import DIR --vectors NAME=FILE...", "Bring items in from files", `
+	v := e.verb(groupItems, "import DIR (--vectors NAME=FILE... | --items FILE | --pictures FOLDER | --texts FILE)", "Bring items in from files", `
 		Import stores items from files: whole items from one file, or a file for each
 		part of the items, whose row i is item i. - is standard input.
 
@@ -62,6 +63,10 @@ func importCommand(e *env) *cobra.Command {
 		                       or from N on with --number-from N
 		  --fields FILE        .csv with a header NAME:TYPE,..., or .jsonl; an empty cell
 		                       sets no field
+		  --pictures FOLDER    the .jpg, .jpeg, .png, .gif and .webp in a folder and the
+		                       folders below it, for a collection with a --hash
+		  --texts FILE         texts, one a line of a .txt, or the column --text-column of a
+		                       .jsonl, .csv or .parquet, for a collection with a --hash
 
 		Import guesses what the columns of a table are. The key is the first of key, id,
 		_id, uuid, path and filename with distinct values. Labels are the first of labels,
@@ -84,6 +89,16 @@ func importCommand(e *env) *cobra.Command {
 		A bad row ends the import. --on-error skip leaves bad rows out and prints the
 		reasons on stderr. Files with different numbers of rows are always refused.
 
+		--pictures and --texts make the codes themselves. --hash says by what: pdq (the
+		default), phash or dhash of pictures, simhash of texts. The key of a picture is its
+		path below FOLDER. Its fields are width, height and bytes, and quality by pdq, from 0
+		to 100: below 50 there is little to see. A text without a key column has its number,
+		from 1; columns become fields if --field-column names them. A picture that cannot be
+		read, or a text without words, is left out and named, unless --on-error stop is
+		given. Links to folders are not followed, nor are files changed. With --init a
+		collection of the same hash may be there: give the same command again when pictures
+		have come.
+
 		--init creates the database and the collection first, with the modalities, bits and
 		fields of the files, and prints them. Use init for other dimensions. --index names
 		the fields to index: all, none, or a list; alter --index indexes fields later.
@@ -92,8 +107,10 @@ func importCommand(e *env) *cobra.Command {
 		which all items get codes. The collection needs the modalities of the model.`, `
 		fddhdb import wiki.db --init --vectors image=train_image.npy \
 		    --vectors text=train_text.npy --labels train_labels.npy
-		fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
 		fddhdb import shop.db --init --items products.parquet --index price,maker
+		fddhdb import photos.db --init --pictures ~/Pictures
+		fddhdb import mails.db --init --texts mails.jsonl --text-column body --key-column id
+		fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
 		fddhdb import shop.db --init --items products.csv --key-column sku \
 		    --label-column 'is_*' --vector-column image=embedding
 		gzip -dc logs.jsonl.gz | fddhdb import logs.db --init --items -
@@ -110,8 +127,12 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names.Keys, "keys", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.names.Fields, "fields", "", "fields, a `FILE`.csv or .jsonl")
 	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv or .parquet")
+	f.StringVar(&o.names.Pictures, "pictures", "", "pictures, a `FOLDER`")
+	f.StringVar(&o.texts, "texts", "", "texts, a `FILE`.txt, .jsonl, .csv or .parquet")
+	f.StringVar(&o.names.TextColumn, "text-column", "text", "the `COLUMN` of --texts that has the texts")
+	f.StringVar(&o.names.Hash, "hash", "", "make codes by `NAME`: pdq, phash, dhash or simhash (default: the collection's)")
 	say := &o.names.Mapping
-	f.StringVar(&say.Key, "key-column", "", "the `COLUMN` of --items that has the keys")
+	f.StringVar(&say.Key, "key-column", "", "the `COLUMN` of --items or --texts that has the keys")
 	f.StringArrayVar(&say.Labels, "label-column", nil,
 		"a `COLUMN` of labels, or several with a *; repeat it for each")
 	f.StringVar(&say.Separator, "label-separator", "",
@@ -130,7 +151,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.model, "model", "", "a model of export --model, a `FILE`, and no items")
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
 	usage.Matter(f, "init", "vectors", "labels", "keys", "items", "key-column", "label-column",
-		"vector-column", "codes", "fields", "merge", "on-error", "dry-run")
+		"vector-column", "codes", "fields", "merge", "on-error", "dry-run", "pictures", "texts", "hash")
 	return v.does(func() error {
 		if o.model != "" {
 			return v.importModel(o.model)
@@ -166,54 +187,104 @@ func (o *importing) run() error {
 			o.Warnf("%s", o.Whole.Note())
 		}
 	}
-	for _, g := range o.skipped.Groups {
-		more := ""
-		if g.Count > 1 {
-			rows := strings.ReplaceAll(strings.Trim(fmt.Sprint(g.Rows[min(1, len(g.Rows)):]), "[]"), " ",
-				", ")
-			if g.Count > len(g.Rows) {
-				rows += ", ..."
-			}
-			more = fmt.Sprintf("; and %s like it: row %s", term.Thousands(g.Count-1), rows)
-		}
-		o.Warnf("skipped: %s%s", g.Reason, more)
-	}
+	o.tellSkipped()
 	if err != nil {
 		return err
 	}
 	return o.report(time.Since(start).Seconds())
 }
 
+// tellSkipped says which rows were left out, and why.
+func (o *importing) tellSkipped() {
+	pictures, _ := o.pictures()
+	for _, g := range o.skipped.Groups {
+		more := ""
+		var rows []string
+		for _, row := range g.Rows {
+			if rows = append(rows, strconv.Itoa(row)); pictures != nil {
+				g.Files = append(g.Files, pictures.Name(row))
+			}
+		}
+		if g.Count > 1 {
+			kind := "row "
+			if pictures != nil {
+				kind, rows = "", g.Files
+			}
+			rows = rows[min(1, len(rows)):]
+			if g.Count > len(g.Rows) {
+				rows = append(slices.Clip(rows), "...")
+			}
+			more = fmt.Sprintf("; and %s like it: %s%s", term.Thousands(g.Count-1), kind,
+				term.Plain(strings.Join(rows, ", ")))
+		}
+		o.Warnf("skipped: %s%s", g.Reason, more)
+	}
+}
+
+// pictures returns the pictures of --pictures, if the import has them.
+func (o *importing) pictures() (p *source.Pictures, ok bool) {
+	if o.Files != nil {
+		p, ok = o.Hashed.(*source.Pictures)
+	}
+	return p, ok
+}
+
+// rowName returns what errors call a row: its number, or the path of a picture.
+func (o *importing) rowName(row int) string {
+	if p, ok := o.pictures(); ok {
+		return strconv.Quote(p.Name(row))
+	}
+	return fmt.Sprintf("row %d", row)
+}
+
 // check checks that flags go together.
 func (o *importing) check() error {
 	n := &o.names
+	var whole []string // flags of sources of whole items
+	for _, flag := range []string{"items", "pictures", "texts"} {
+		if o.f.Lookup(flag).Value.String() != "" {
+			whole = append(whole, "--"+flag)
+		}
+	}
+	hashes := n.Pictures+o.texts != ""
+	if hashes && !o.given("on-error") {
+		o.skip = true // one of thousands of pictures is always broken
+	}
 	parts := len(o.vectors.List) > 0 || n.Codes != "" || n.Labels != "" || n.Fields != ""
 	for _, flag := range []string{"key-column", "label-column", "label-separator", "vector-column",
 		"field-column",
 		"ignore-unknown"} {
-		if o.given(flag) && o.items == "" {
-			return exit.Usagef("--%s is about the columns of --items, which is missing", flag)
+		if o.given(flag) && o.items+o.texts == "" {
+			return exit.Usagef("--%s is about the columns of --items or --texts, which is missing", flag)
 		}
 	}
 	switch {
+	case o.given("hash") && !hashes:
+		return exit.Usagef("--hash makes the codes of --pictures or --texts, which is missing: init --hash declares a collection")
+	case o.given("text-column") && o.texts == "":
+		return exit.Usagef("--text-column is about the columns of --texts, which is missing")
+	case o.given("number-from") && hashes:
+		return exit.Usagef("--number-from: the key of a picture is its path, that of a text its number or a column")
+	case len(whole) > 1:
+		return exit.Usagef("%s: one of them is possible in an import", strings.Join(whole, " and "))
 	case o.given("label-separator") && n.Mapping.Separator == "":
 		return exit.Usagef("--label-separator \"\": the text between labels is expected, such as a comma")
 	case o.given("index") && o.index == "":
 		return exit.Usagef("--index \"\": all, none or the names of fields are expected")
 	case o.index != "" && !o.makes:
 		return exit.Usagef("--index is about --init: alter --index NAME makes an index of a field that is there")
-	case o.items != "" && (parts || n.Keys != "" || n.LabelNames != ""):
-		return exit.Usagef("--items has whole items: the other files do not go with it; --merge adds to items that are there")
+	case len(whole) > 0 && (parts || n.Keys != "" || n.LabelNames != ""):
+		return exit.Usagef("%s has whole items: the other files do not go with it; --merge adds to items that are there", whole[0])
 	case n.Keys != "" && o.given("number-from"):
 		return exit.Usagef("--keys and --number-from: one of them says the keys")
 	case o.fromStdin() > 1:
 		return exit.Usagef("- is to be read twice: standard input is one file")
 	case o.merge && o.makes:
 		return exit.Usagef("--merge and --init: a new collection has no items to merge with")
-	case o.items != "":
+	case len(whole) > 0:
 		return nil
 	case !parts:
-		return exit.Usagef("import needs a file: --items FILE, --vectors NAME=FILE, --codes FILE, --labels FILE or --fields FILE")
+		return exit.Usagef("import needs a file: --items FILE, --vectors NAME=FILE, --codes FILE, --labels FILE, --fields FILE, --pictures FOLDER or --texts FILE")
 	case n.LabelNames != "" && n.Labels == "":
 		return exit.Usagef("--label-names names the labels of --labels, which is missing")
 	case o.merge && n.Keys == "":
@@ -264,6 +335,7 @@ func (o *importing) input(file string) source.Input {
 // open opens the files that the flags name.
 func (o *importing) open() (err error) {
 	o.names.Items, o.names.Declared = o.input(o.items), o.makes
+	o.names.Texts = source.Input{Path: o.texts, Name: o.texts}
 	for _, v := range o.vectors.List {
 		o.names.Vectors = append(o.names.Vectors, source.VectorFile{Modality: v.Name,
 			Input: o.input(v.Value)})
@@ -290,14 +362,19 @@ func (o *importing) load() error {
 	case !o.makes:
 		return o.change(func() error { return o.loadInto(o.d, o.c) })
 	case o.dryRun: // in a database that goes afterwards
+		there := false
 		err := o.openAnd(o.ctx, dir, &db.Options{ReadOnly: true}, func(p place) error {
 			_, err := p.d.Collection(o.ctx, o.collection)
-			if err == nil {
+			there = err == nil && o.Hashed != nil
+			if err == nil && !there {
 				return fmt.Errorf("%w: collection %q: import into it without --init, or name another one with --collection", db.ErrExists, o.collection)
 			}
 			return nil
 		})
-		if err != nil && !(errors.Is(err, db.ErrNotDatabase) && isEmpty(dir)) {
+		switch {
+		case there:
+			return o.change(func() error { return o.loadInto(o.d, o.c) })
+		case err != nil && !(errors.Is(err, db.ErrNotDatabase) && isEmpty(dir)):
 			return err
 		}
 		tmp, err := os.MkdirTemp("", "fddhdb-dry-run-")
@@ -311,7 +388,8 @@ func (o *importing) load() error {
 }
 
 // loadNew creates the collection for the files and loads them. If an interrupted import of the same files has
-// created it already, it goes on with that one. If it fails and nothing is stored, there is no collection.
+// created it already, it goes on with that one. Pictures and texts go into a collection that is there. If it
+// fails and nothing is stored, there is no collection.
 func (o *importing) loadNew(d api.Database) error {
 	schema, err := o.Schema()
 	if err == nil && o.index != "" {
@@ -323,8 +401,11 @@ func (o *importing) loadNew(d api.Database) error {
 	c, err := o.create(d, schema)
 	if errors.Is(err, db.ErrExists) {
 		old, there := d.Collection(o.ctx, o.collection)
-		if there != nil {
+		switch {
+		case there != nil:
 			return err
+		case o.Hashed != nil:
+			return o.loadInto(d, old)
 		}
 		if mark, bad := o.id.mark(o.ctx, d, old); bad != nil || mark == nil {
 			return err
@@ -377,6 +458,9 @@ func indexed(fields []db.Field, index string) ([]db.Field, error) {
 	return out, nil
 }
 
+// picturesAtOnce is how many pictures are stored in one commit. More would be much work to lose.
+const picturesAtOnce = 1000
+
 // loadInto stores the items of all rows.
 func (o *importing) loadInto(d api.Database, c api.Collection) error {
 	if err := o.Check(o.ctx, c, o.merge); err != nil {
@@ -392,17 +476,18 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 		}
 	}
 	rows := o.Rows()
+	_, slow := o.pictures()
 	err := o.Pipeline(o.ctx, o.from, func(r *source.Row) error {
-		if o.row%1000 == 0 {
+		if o.row%1000 == 0 || slow {
 			o.Progress().Report("reading", int64(o.row-o.from), int64(max(0, rows-o.from)))
 		}
 		err := r.Err
 		if err == nil {
-			if err = o.put(&r.Item); err == nil && o.b.Full() {
+			if err = o.put(&r.Item); err == nil && (o.b.Full() || slow && o.waiting >= picturesAtOnce) {
 				return o.commit(true)
 			}
 			if errors.Is(err, db.ErrInvalid) {
-				err = &source.RowError{Err: exit.Failedf("%s: row %d: %s", o.Names(), o.row,
+				err = &source.RowError{Err: exit.Failedf("%s: %s: %s", o.Names(), o.rowName(o.row),
 					exit.Reason(err.Error()))}
 			}
 		}
@@ -454,9 +539,9 @@ func (o *importing) report(took float64) error {
 		o.PrintTable([]term.Column{term.Left("column"), term.Left("type"), term.Left("becomes"),
 			term.Left("example")}, rows)
 	}
-	if o.created != nil && o.Whole != nil {
+	if o.created != nil && (o.Whole != nil || o.Hashed != nil) {
 		// The user did not declare this schema: it was derived from the data.
-		o.Printf("collection %s, from %s: %s\n", o.collection, o.input(o.items).Name,
+		o.Printf("collection %s, from %s: %s\n", o.collection, o.Names(),
 			forms.DescribeSchema(*o.created))
 	}
 	skipped := ""

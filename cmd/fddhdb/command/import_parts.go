@@ -57,8 +57,19 @@ func (o *importing) identity() importID {
 		fmt.Fprintf(command, "%s=%s\n", f.Name, value)
 	})
 	var paths []string
+	pictures, hasPictures := o.pictures()
 	for _, source := range o.Together {
-		paths = append(paths, source.Path())
+		if !hasPictures {
+			paths = append(paths, source.Path())
+		}
+	}
+	if hasPictures {
+		abs, err := filepath.Abs(pictures.Path())
+		if err != nil {
+			return importID{}
+		}
+		fmt.Fprintln(command, abs)
+		pictures.Stamp(files)
 	}
 	if o.names.LabelNames != "" {
 		paths = append(paths, o.names.LabelNames)
@@ -163,6 +174,8 @@ func (o *importing) begin(d api.Database, c api.Collection) error {
 			return exit.Usagef("--from-row %d: the files have %s", o.from, term.Plural(rows, "row", "rows"))
 		}
 	case o.dryRun || mark == nil || mark.Row == 0:
+	case mark.Files != o.id.files && o.names.Pictures != "":
+		o.Warnf("%s has changed since this import was interrupted: beginning again", o.Names())
 	case mark.Files != o.id.files:
 		return exit.Failedf("%s: changed since this import was interrupted, when %s: --from-row %d goes on there, --from-row 0 begins again",
 			o.Names(), o.rowsIn(mark.Row), mark.Row)

@@ -16,7 +16,7 @@ import (
 )
 
 func initCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "init DIR (--modality NAME:DIM... | --codes BITS)",
+	v := e.verb(groupItems, "init DIR (--modality NAME:DIM... | --codes BITS | --hash NAME)",
 		"Create a database or a further collection", `
 		Init creates a database in the folder DIR, with one collection. On a database
 		that exists it creates a further collection, which --collection names.
@@ -25,7 +25,10 @@ func initCommand(e *env) *cobra.Command {
 		have, each with its number of dimensions. Training makes the codes. A modality with
 		:sparse, such as bags of words, stores and computes only the numbers that are not 0;
 		the codes are the same. A collection with --codes has no modalities and no training:
-		its items bring codes of that many bits, a multiple of 8 from 8 to 4096.
+		its items bring codes of that many bits, a multiple of 8 from 8 to 4096. --hash says
+		which function makes the codes, so that "search --picture" or "search --text" makes
+		those of queries: pdq (256 bits), phash and dhash (64) of pictures, simhash (64) of
+		texts.
 
 		Before training, search compares vectors by the --metric of their modality: the cosine
 		of the angle between them (the default), the inner product (dot), or the Euclidean
@@ -39,7 +42,8 @@ func initCommand(e *env) *cobra.Command {
 		fddhdb init wiki.db --modality image:128 --modality text:10
 		fddhdb init news.db --modality image:512 --modality text:30000:sparse
 		fddhdb init clip.db --modality image:512 --modality text:512 --shared
-		fddhdb init wiki.db --collection hashes --codes 64 --field year:int:index`).onCollection()
+		fddhdb init wiki.db --collection hashes --codes 64 --field year:int:index
+		fddhdb init photos.db --hash pdq --field album:string --field quality:int`).onCollection()
 	var declared flags.Schema
 	declared.Register(v.f)
 	return v.does(func() error {

@@ -25,7 +25,9 @@ type searching struct {
 	*verb
 	from, to                          string
 	vectors, vector, key, code, codes string
-	texts, images                     []string // for an encoder
+	texts, images                     []string // for an encoder; texts also for a hash
+	picture                           []string // files, for a hash
+	turns                             bool     // all of a picture
 	row, k, radius                    int
 	rerank, after, facets             string
 	explain, excludeSelf              bool
@@ -34,13 +36,14 @@ type searching struct {
 	include                           flags.Include
 	sheet, pictures                   string
 
-	order db.Rerank
-	bits  int // of codes
-	m     db.Modality
+	order  db.Rerank
+	bits   int      // of codes
+	turned [][]byte // with --turns: the codes of the picture in hand
+	m      db.Modality
 }
 
 func searchCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "search DIR (--text TEXT | --image FILE | --from NAME --vectors FILE | --key KEY | --code HEX)",
+	v := e.verb(groupLearn, "search DIR (--text TEXT | --image FILE | --picture FILE | --from NAME --vectors FILE | --key KEY | --code HEX)",
 		"Find the items whose codes are nearest", `
 		Search finds the items whose codes differ from the code of the query in the fewest
 		bits. It is exact: no item that it leaves out is nearer.
@@ -49,6 +52,11 @@ func searchCommand(e *env) *cobra.Command {
 		  --text TEXT       a text, of which an encoder makes a vector (see encoder); repeat
 		                    it for several queries
 		  --image FILE      a file, such as a picture, for an encoder of files
+		  --picture FILE    a picture, in a collection whose codes are a hash of pictures (see
+		                    init --hash): a JPEG, PNG, GIF or WebP; repeat it for several
+		                    queries. --turns finds it turned and mirrored, too, by pdq: an
+		                    item counts by the nearest of the eight. In a collection of
+		                    simhash, --text is hashed likewise
 		  --vectors FILE    vectors of the modality --from, each row a query, or only the row
 		                    --row N, counted from 0. - is standard input: a .npy, or text, a
 		                    vector a line, each answered as it comes
@@ -103,6 +111,7 @@ func searchCommand(e *env) *cobra.Command {
 		fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
 		fddhdb search wiki.db --from text --key 17 --recall 1 --min-similarity .9
 		fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8
+		fddhdb search photos.db --picture found.jpg --radius 31 --turns --include fields
 		fddhdb search wiki.db --from text --to image --key 17 --sheet hits.html --pictures jpg`).onCollection().inSpace().filtered().printsLines()
 	o, f := searching{verb: v}, v.f
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
@@ -110,6 +119,9 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringArrayVar(&o.texts, "text", nil, "query by a `TEXT`; repeat it for several queries")
 	f.StringArrayVar(&o.images, "image", nil,
 		"query by a `FILE`, such as a picture; repeat it for several queries")
+	f.StringArrayVar(&o.picture, "picture", nil,
+		"query by a picture, a `FILE`, in a collection with a --hash; repeat it for several queries")
+	f.BoolVar(&o.turns, "turns", false, "with --picture: turned and mirrored, too")
 	f.StringVar(&o.vectors, "vectors", "",
 		"query by the vectors in `FILE`, which are of the modality --from; -: standard input")
 	f.StringVar(&o.vector, "vector", "", "query by a vector of the modality --from, `v,v,...` or i:v,i:v,...")
@@ -132,7 +144,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html")
 	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
-	usage.Matter(f, "text", "image", "from", "vectors", "row", "vector", "key", "code", "to", "k",
+	usage.Matter(f, "text", "image", "picture", "from", "vectors", "row", "vector", "key", "code", "to", "k",
 		"radius", "where", "recall", "rerank", "include", "explain", "json")
 	return v.does(func() error {
 		if err := o.check(); err != nil {
@@ -145,17 +157,17 @@ func searchCommand(e *env) *cobra.Command {
 // check checks that flags go together and are possible for some collection.
 func (o *searching) check() (err error) {
 	given := 0
-	for _, flag := range []string{"text", "image", "vectors", "vector", "key", "code", "codes"} {
+	for _, flag := range []string{"text", "image", "picture", "vectors", "vector", "key", "code", "codes"} {
 		if o.given(flag) && o.f.Lookup(flag).Value.String() != "" {
 			given++
 		}
 	}
-	byCode := o.code != "" || o.codes != ""
+	byCode := o.code != "" || o.codes != "" || len(o.picture) > 0
 	switch {
 	case given == 0:
-		return exit.Usagef("search needs a query: --text TEXT, --image FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
+		return exit.Usagef("search needs a query: --text TEXT, --image FILE, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
 	case given > 1:
-		return exit.Usagef("search takes one of --text, --image, --vectors, --vector, --key, --code and --codes, not several")
+		return exit.Usagef("search takes one of --text, --image, --picture, --vectors, --vector, --key, --code and --codes, not several")
 	case o.vectors+o.vector != "" && o.from == "":
 		return exit.Usagef("--from NAME is missing: the modality that the vectors are of")
 	case o.from != "" && byCode:
@@ -166,8 +178,13 @@ func (o *searching) check() (err error) {
 		return exit.Usagef("--exclude-self leaves out the item of --key, which is not given")
 	case o.given("recall") && (byCode || o.given("radius") || o.rerank != "auto"):
 		return exit.Usagef("--recall is of answers by vectors: leave out --radius, --rerank and queries by code")
-	case o.after != "" && (o.vectors+o.codes != "" && !o.given("row") || len(o.texts)+len(o.images) > 1):
-		return exit.Usagef("--after is behind the hits of one query: say which with --row, or give one --text or --image")
+	case o.turns && len(o.picture) == 0:
+		return exit.Usagef("--turns turns the picture of --picture, which is not given")
+	case o.turns && (o.after != "" || o.facets != "" || o.explain):
+		return exit.Usagef("--turns merges eight answers: --after, --facets and --explain are of one")
+	case o.after != "" && (o.vectors+o.codes != "" && !o.given("row") ||
+		len(o.texts)+len(o.images)+len(o.picture) > 1):
+		return exit.Usagef("--after is behind the hits of one query: say which with --row, or give one --text, --image or --picture")
 	case o.sheet == "" && o.pictures != "":
 		return exit.Usagef("--pictures is for --sheet FILE, which is not given")
 	case !o.json && o.include.Parts&(db.IncludePayload|db.IncludeVectors) != 0:
@@ -193,7 +210,7 @@ type queryName = any
 // run answers the queries of the flags.
 func (o *searching) run() (err error) {
 	var encoder *db.Encoder
-	if len(o.texts)+len(o.images) > 0 {
+	if len(o.images) > 0 || len(o.texts) > 0 && o.schema.Hash == "" {
 		if encoder, err = o.chooseEncoder(); err != nil {
 			return err
 		}
@@ -251,6 +268,8 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 		return answer(o.code, db.Query{Code: code})
 	case o.codes != "":
 		return o.eachCode(o.codes, o.bits, row, answer)
+	case encoder == nil && len(o.picture)+len(o.texts) > 0:
+		return o.eachHashed(answer)
 	case encoder != nil:
 		return o.eachEncoded(encoder, append(o.texts, o.images...), o.m, answer)
 	case o.vector != "":
@@ -328,13 +347,11 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	if a.explain {
 		q.Include |= db.IncludeExplain
 	}
-	var r *db.Result
-	var err error
-	if a.given("radius") {
-		r, err = a.c.SearchRadius(a.ctx, q, a.radius)
-	} else {
-		r, err = a.c.Search(a.ctx, q)
+	find := a.find
+	if a.turns {
+		find = a.findTurned
 	}
+	r, err := find(q)
 	var bad *db.WhereError
 	switch {
 	case err == nil:
@@ -453,6 +470,8 @@ func (o *searching) title(name queryName) string {
 		what = "text"
 	case len(o.images) > 0:
 		what = "file"
+	case len(o.picture) > 0:
+		what = "picture"
 	}
 	return what + " " + term.Plain(fmt.Sprint(name))
 }

@@ -114,6 +114,9 @@ func initLine(name string, schema db.Schema) string {
 	if schema.Bits > 0 {
 		words = append(words, "--codes", fmt.Sprint(schema.Bits))
 	}
+	if schema.Hash != "" {
+		words = append(words, "--hash", schema.Hash)
+	}
 	for _, f := range schema.Fields {
 		value := fmt.Sprintf("%s:%s", f.Name, f.Type)
 		if f.Indexed {

@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/codec/perceptual"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
@@ -302,6 +303,7 @@ type Schema struct {
 	fields     Fields
 	metrics    Metrics
 	bits       int
+	hash       string
 	shared     bool
 }
 
@@ -311,28 +313,38 @@ func (o *Schema) Register(f *pflag.FlagSet) {
 	o.metrics.Register(f)
 	f.BoolVar(&o.shared, "shared", false, "all modalities share one space")
 	f.IntVar(&o.bits, "codes", 0, "items bring codes of so many `BITS`")
+	f.StringVar(&o.hash, "hash", "", "the codes are those of the hash `NAME`: pdq, phash, dhash or simhash, "+
+		"or with --codes another one")
 	f.Var(&o.fields, "field", "a field and its type: string, int, float, bool or time; repeat it for each")
 }
 
 // Schema checks that the flags go together, and returns what they declare.
 func (o *Schema) Schema(f *pflag.FlagSet) (db.Schema, error) {
-	schema := db.Schema{Modalities: o.modalities.List, Bits: o.bits, Fields: o.fields.List}
-	given := f.Changed("codes")
+	schema := db.Schema{Modalities: o.modalities.List, Bits: o.bits, Hash: o.hash, Fields: o.fields.List}
+	given := f.Changed("codes") || f.Changed("hash")
+	if h := perceptual.Named(o.hash); h != nil {
+		if f.Changed("codes") && o.bits != h.Bits {
+			return schema, exit.Usagef("--codes %d: codes of %s have %d bits", o.bits, h.Name, h.Bits)
+		}
+		schema.Bits = h.Bits
+	}
 	switch {
 	case given && len(schema.Modalities) > 0:
 		return schema, exit.Usagef(
-			"--modality and --codes: a collection either learns its codes or is given them")
+			"--modality and --codes or --hash: a collection either learns its codes or is given them")
 	case given && (o.shared || o.metrics.Given()):
 		return schema, exit.Usagef(
 			"--metric, --space-of and --shared are of modalities, and with --codes there are none")
+	case f.Changed("hash") && schema.Bits == 0:
+		return schema, exit.Usagef("--hash %q: pdq, phash, dhash and simhash are known; another hash needs --codes BITS", o.hash)
 	case o.shared && len(o.metrics.SpaceOf.List) > 0:
 		return schema, exit.Usagef("--shared is of all modalities: leave out --space-of")
 	case given:
-		if err := CheckBits("--codes", o.bits); err != nil {
+		if err := CheckBits("--codes", schema.Bits); err != nil {
 			return schema, err
 		}
 	case len(schema.Modalities) == 0:
-		return schema, exit.Usagef("init needs --modality NAME:DIM for each kind of vectors, or --codes BITS")
+		return schema, exit.Usagef("init needs --modality NAME:DIM for each kind of vectors, --codes BITS or --hash NAME")
 	}
 	if err := o.metrics.Declare(schema.Modalities); err != nil {
 		return schema, err

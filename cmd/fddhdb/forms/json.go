@@ -50,13 +50,14 @@ type Schema struct {
 	Collection string        `json:"collection"`
 	Modalities []db.Modality `json:"modalities"`         // never null
 	Bits       *int          `json:"bits"`               // null: training decides
+	Hash       string        `json:"hash,omitempty"`     // that makes the codes, if it is known
 	Fields     []db.Field    `json:"fields"`             // never null
 	Encoders   []db.Encoder  `json:"encoders,omitempty"` // of .schema alone
 }
 
 // NewSchema returns the form of a schema. It aliases s.
 func NewSchema(collection string, s db.Schema) Schema {
-	out := Schema{Collection: collection, Modalities: s.Modalities, Fields: s.Fields}
+	out := Schema{Collection: collection, Modalities: s.Modalities, Hash: s.Hash, Fields: s.Fields}
 	if s.Bits > 0 {
 		out.Bits = &s.Bits
 	}

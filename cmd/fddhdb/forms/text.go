@@ -297,7 +297,11 @@ func DescribeSchema(s db.Schema) string {
 			term.Plural(m.Dim, "dimension", "dimensions"), sparse, DescribeMetric(m)))
 	}
 	if s.Bits > 0 {
-		parts = append(parts, fmt.Sprintf("codes of %d bits", s.Bits))
+		by := ""
+		if s.Hash != "" {
+			by = " by " + s.Hash
+		}
+		parts = append(parts, fmt.Sprintf("codes of %d bits%s", s.Bits, by))
 	}
 	for _, f := range s.Fields {
 		index := ""

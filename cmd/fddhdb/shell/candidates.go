@@ -227,7 +227,7 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 	case words != nil:
 		return candidates{words: words}
 	}
-	return candidates{files: strings.Contains(takes, "FILE"), dirs: takes == "DIR"}
+	return candidates{files: strings.Contains(takes, "FILE"), dirs: takes == "DIR" || takes == "FOLDER"}
 }
 
 // enumerations are the values of flags with few values.

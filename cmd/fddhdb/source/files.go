@@ -40,13 +40,17 @@ func ofRow(err error) error {
 func (e *RowError) Error() string { return e.Err.Error() }
 func (e *RowError) Unwrap() error { return e.Err }
 
-// FileNames name the files of an import: either one file of whole items, Items, or a file for each part of
-// the items. A file that the import lacks is "".
+// FileNames name the files of an import: either one source of whole items, which is Items, Pictures or Texts,
+// or a file for each part of the items. A file that the import lacks is "".
 type FileNames struct {
 	Vectors                                 []VectorFile
 	Codes, Labels, LabelNames, Fields, Keys string
 	Items                                   Input
-	Mapping                                 Mapping // about the columns of Items
+	Pictures                                string // a folder
+	Texts                                   Input
+	TextColumn                              string  // of Texts, if they are a table
+	Hash                                    string  // of Pictures or Texts; "": that of the collection
+	Mapping                                 Mapping // about the columns of Items or Texts
 	Lenient                                 bool    // ignore what Items have and the collection has not
 	Declared                                bool    // Fields have to say their types
 }
@@ -65,6 +69,7 @@ type Files struct {
 	Labels  *Labels
 	Fields  *Fields
 	Whole   *Items
+	Hashed  Hashed // nil: none
 
 	LeastRow int64 // bytes of the vectors of a row; set by Check
 }
@@ -102,6 +107,14 @@ func (in *Files) open(n FileNames) (err error) {
 		}},
 		{n.Fields, func() (Source, error) { in.Fields, err = OpenFields(n.Fields); return in.Fields, err }},
 		{n.Keys, func() (Source, error) { return OpenKeys(n.Keys) }},
+		{n.Pictures, func() (Source, error) {
+			in.Hashed, err = OpenPictures(n.Pictures, n.Hash)
+			return in.Hashed, err
+		}},
+		{n.Texts.Path, func() (Source, error) {
+			in.Hashed, err = OpenTexts(n.Texts, n.Hash, n.TextColumn, n.Mapping)
+			return in.Hashed, err
+		}},
 		{n.Items.Path, func() (Source, error) {
 			in.Whole,
 				err = OpenItems(n.Items, n.Mapping, n.Lenient)
@@ -128,6 +141,9 @@ func (in *Files) Schema() (db.Schema, error) {
 	if in.Whole != nil {
 		return in.Whole.Schema()
 	}
+	if in.Hashed != nil {
+		return in.Hashed.Schema()
+	}
 	var s db.Schema
 	for _, v := range in.Vectors {
 		s.Modalities = append(s.Modalities, db.Modality{Name: v.Modality, Dim: v.Cols(),
@@ -151,6 +167,9 @@ func (in *Files) Check(ctx context.Context, c api.Collection, merge bool) error 
 	}
 	if in.Whole != nil {
 		return in.Whole.Check(c, s, merge)
+	}
+	if in.Hashed != nil {
+		return in.Hashed.Check(c, s)
 	}
 	for _, v := range in.Vectors {
 		m, err := FindModality(c.Name(), s, "--vectors", v.Modality)
@@ -216,9 +235,10 @@ type SkippedRows struct {
 
 // A SkippedReason is a reason for which rows were left out.
 type SkippedReason struct {
-	Reason string `json:"reason"` // of the first row
-	Count  int    `json:"count"`
-	Rows   []int  `json:"rows"` // the first few rows
+	Reason string   `json:"reason"` // of the first row
+	Count  int      `json:"count"`
+	Rows   []int    `json:"rows"`            // the first few rows
+	Files  []string `json:"files,omitempty"` // of pictures: those of Rows
 }
 
 const (

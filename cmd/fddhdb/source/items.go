@@ -544,7 +544,7 @@ func (in Together) readRuns(ctx context.Context, from int, full chan<- *rowRun, 
 			return
 		}
 		run.n, run.err = 0, err
-		for bytes := 0; run.err == nil && run.n < runRows && bytes < runBytes; row++ {
+		for bytes := 0; run.err == nil && ctx.Err() == nil && run.n < runRows && bytes < runBytes; row++ {
 			if rows >= 0 && row >= rows {
 				run.err = io.EOF
 				break
@@ -578,7 +578,9 @@ func (in Together) readRuns(ctx context.Context, from int, full chan<- *rowRun, 
 func (in Together) leaveOut(ctx context.Context, rows int) error {
 	item := NewRow()
 	for _, s := range in {
-		if v, ok := s.(*Vectors); ok {
+		if v, ok := s.(interface {
+			Skip(ctx context.Context, n int) error
+		}); ok {
 			if err := v.Skip(ctx, rows); err != nil {
 				return err
 			}

@@ -30,6 +30,8 @@ type Descriptor struct {
 	Modalities []Modality `json:"modalities,omitempty"` // none if Bits is given, else at least one
 	// names are unique among modalities and fields together
 	Fields []Field `json:"fields,omitempty"`
+	// names the function that makes the codes that items bring; "": unknown. Nothing here calls it.
+	Hash string `json:"hash,omitempty"`
 	// vectors were left out when the database was copied; see WithoutVectors
 	IndexOnly bool `json:"index_only,omitempty"`
 	// how many indexes of vectors there have been; the last one has this number
@@ -109,6 +111,14 @@ func (d *Descriptor) Check() error {
 	if d.Bits != 0 {
 		if err := codec.CheckBits(d.Bits); err != nil {
 			return fault.Invalid("%w", err)
+		}
+	}
+	if d.Hash != "" {
+		if d.Bits == 0 {
+			return fault.Invalid("hash %q: a collection with modalities learns its codes", Shortened(d.Hash))
+		}
+		if err := CheckName("hash", d.Hash); err != nil {
+			return err
 		}
 	}
 	seen := map[string]string{}
@@ -339,6 +349,9 @@ func (d *Descriptor) Lacks(wanted *Descriptor) error {
 	if wanted.Bits != d.Bits {
 		return differs("whose items bring codes of %d bits, not %d (0: they bring vectors)", d.Bits,
 			wanted.Bits)
+	}
+	if wanted.Hash != "" && wanted.Hash != d.Hash {
+		return differs("whose codes are of hash %q, not %q", d.Hash, wanted.Hash)
 	}
 	for _, m := range wanted.Modalities {
 		i := slices.IndexFunc(d.Modalities, func(o Modality) bool { return o.Name == m.Name })

@@ -1,0 +1,385 @@
+package command
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+)
+
+// scene draws a picture of some blobs. A seed is one scene, in any size.
+func scene(seed uint64, width, height int) *image.RGBA {
+	r := rand.New(rand.NewPCG(seed, 7))
+	var blobs [20][6]float64
+	for i := range blobs {
+		for j := range blobs[i] {
+			blobs[i][j] = r.Float64()
+		}
+	}
+	m := image.NewRGBA(image.Rect(0, 0, width, height))
+	for y := range height {
+		for x := range width {
+			c := [3]float64{128, 128, 128}
+			for _, b := range blobs {
+				dx, dy := (float64(x)+.5)/float64(width)-b[0], (float64(y)+.5)/float64(height)-b[1]
+				near := math.Exp(-(dx*dx + dy*dy) / (.002 + .03*b[2]))
+				for i := range c {
+					c[i] += near * 240 * (b[3+i] - .5)
+				}
+			}
+			of := func(v float64) uint8 { return uint8(min(255, max(0, v))) }
+			m.SetRGBA(x, y, color.RGBA{of(c[0]), of(c[1]), of(c[2]), 255})
+		}
+	}
+	return m
+}
+
+// mirrored returns a picture, left to right.
+func mirrored(m *image.RGBA) *image.RGBA {
+	out := image.NewRGBA(m.Rect)
+	for y := range m.Rect.Dy() {
+		for x := range m.Rect.Dx() {
+			out.SetRGBA(m.Rect.Dx()-1-x, y, m.RGBAAt(x, y))
+		}
+	}
+	return out
+}
+
+// coded returns a picture in the format of the extension of name.
+func coded(t *testing.T, name string, m image.Image, quality int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	switch filepath.Ext(strings.ToLower(name)) {
+	case ".jpg", ".jpeg":
+		clitest.Check(t, jpeg.Encode(&b, m, &jpeg.Options{Quality: quality}))
+	case ".gif":
+		clitest.Check(t, gif.Encode(&b, m, nil))
+	default:
+		clitest.Check(t, png.Encode(&b, m))
+	}
+	return b.Bytes()
+}
+
+// album makes a folder of four scenes, with copies of the first, and files that are no pictures.
+func album(t *testing.T) (folder string, files map[string][]byte) {
+	t.Helper()
+	folder = filepath.Join(t.TempDir(), "album")
+	first := scene(1, 320, 240)
+	files = map[string][]byte{
+		"scene.png":          coded(t, ".png", first, 0),
+		"copies/half.JPG":    coded(t, ".jpg", scene(1, 160, 120), 90),
+		"copies/poor.jpeg":   coded(t, ".jpg", first, 30),
+		"copies/few.gif":     coded(t, ".gif", first, 0),
+		"copies/mirror.png":  coded(t, ".png", mirrored(first), 0),
+		"other/two.jpg":      coded(t, ".jpg", scene(2, 300, 200), 90),
+		"other/three.png":    coded(t, ".png", scene(3, 100, 300), 0),
+		"other/ümläut 4.png": coded(t, ".png", scene(4, 200, 200), 0),
+		"notes.txt":          []byte("no picture, and none by its name"),
+	}
+	for name, data := range files {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		clitest.Check(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		clitest.WriteFile(t, path, string(data))
+	}
+	return folder, files
+}
+
+// hitsOf returns keys and distances of the hits of a search.
+func hitsOf(t *testing.T, args ...string) (keys []string, distances []int) {
+	t.Helper()
+	var found struct {
+		Hits []struct {
+			Key      string
+			Distance int
+		}
+	}
+	mustJSON(t, &found, append([]string{"search"}, args...)...)
+	for _, h := range found.Hits {
+		keys, distances = append(keys, h.Key), append(distances, h.Distance)
+	}
+	return keys, distances
+}
+
+// A folder of pictures becomes a collection in which each copy of a picture is found, and no other.
+func TestPictures(t *testing.T) {
+	folder, files := album(t)
+	for _, hash := range []struct {
+		name   string
+		radius string
+	}{{"pdq", "31"}, {"phash", "7"}, {"dhash", "4"}} {
+		f := empty(t)
+		args := []string{"import", f.db, "--init", "--pictures", folder, "--hash", hash.name}
+		var report struct{ Items, Skipped int }
+		mustJSON(t, &report, args...)
+		if report.Items != 8 || report.Skipped != 0 {
+			t.Fatal(report)
+		}
+		copies := []string{"copies/few.gif", "copies/half.JPG", "copies/poor.jpeg", "scene.png"}
+		query := filepath.Join(folder, "copies", "half.JPG")
+		keys, distances := hitsOf(t, f.db, "--picture", query, "--radius", hash.radius)
+		if distances[0] != 0 || keys[0] != "copies/half.JPG" {
+			t.Errorf("%s: the picture itself is not the first: %v %v", hash.name, keys, distances)
+		}
+		if slices.Sort(keys); !slices.Equal(keys, copies) {
+			t.Errorf("%s: %v, want %v", hash.name, keys, copies)
+		}
+		if hash.name == "pdq" {
+			turned := slices.Insert(slices.Clone(copies), 2, "copies/mirror.png")
+			keys, _ = hitsOf(t, f.db, "--picture", query, "--radius", hash.radius, "--turns")
+			if slices.Sort(keys); !slices.Equal(keys, turned) {
+				t.Errorf("with turns: %v", keys)
+			}
+			if keys, _ = hitsOf(t, f.db, "--picture", query, "--turns", "-k", "5"); len(keys) != 5 ||
+				!slices.Contains(keys, "copies/mirror.png") {
+				t.Errorf("the nearest five with turns: %v", keys)
+			}
+		}
+		var item struct{ Fields map[string]int }
+		mustJSON(t, &item, "get", f.db, "copies/half.JPG")
+		if item.Fields["width"] != 160 || item.Fields["height"] != 120 ||
+			item.Fields["bytes"] != len(files["copies/half.JPG"]) {
+			t.Errorf("%s: %v", hash.name, item.Fields)
+		}
+		if _, has := item.Fields["quality"]; has != (hash.name == "pdq") {
+			t.Errorf("%s: quality in %v", hash.name, item.Fields)
+		}
+
+		// More pictures come: the same command takes them in.
+		clitest.WriteFile(t, filepath.Join(folder, "new.png"), string(files["other/two.jpg"]))
+		mustJSON(t, &report, args...)
+		if report.Items != 9 || strings.TrimSpace(must(t, "count", f.db)) != "9" {
+			t.Error(report)
+		}
+		clitest.Check(t, os.Remove(filepath.Join(folder, "new.png")))
+	}
+	for name, want := range files {
+		if got := clitest.Must(os.ReadFile(filepath.Join(folder, name)))(t); !bytes.Equal(got, want) {
+			t.Errorf("%s has changed", name)
+		}
+	}
+}
+
+// huge returns a PNG whose header says so many pixels.
+func huge(width, height uint32) []byte {
+	chunk := []byte("IHDR")
+	chunk = binary.BigEndian.AppendUint32(chunk, width)
+	chunk = binary.BigEndian.AppendUint32(chunk, height)
+	chunk = append(chunk, 8, 2, 0, 0, 0)
+	out := binary.BigEndian.AppendUint32([]byte("\x89PNG\r\n\x1a\n"), uint32(len(chunk)-4))
+	return binary.BigEndian.AppendUint32(append(out, chunk...), crc32.ChecksumIEEE(chunk))
+}
+
+// dot is a WebP of one pixel.
+const dot = "RIFF\x1a\x00\x00\x00WEBPVP8L\r\x00\x00\x00/\x00\x00\x00\x10\a\x10\x11\x11\x88\x88\xfe\a\x00"
+
+// A file that is no picture costs itself, and is named with the reason.
+func TestBrokenPictures(t *testing.T) {
+	folder, files := album(t)
+	for name, data := range map[string]string{
+		"cut.jpg":     string(files["other/two.jpg"][:len(files["other/two.jpg"])/2]),
+		"empty.png":   "",
+		"text.jpg":    "Dear diary,",
+		"vast.png":    string(huge(60000, 60000)),
+		"head.gif":    "GIF89a",
+		"a\tname.jpg": "not a picture either",
+		"dot.webp":    dot,
+	} {
+		clitest.WriteFile(t, filepath.Join(folder, name), data)
+	}
+	want := map[string]string{"cut.jpg": "cut short", "empty.png": "empty", "text.jpg": "no JPEG, PNG, GIF or WebP",
+		"vast.png": "60000 x 60000 pixels, and at most 100000000 are read", "head.gif": "cut short"}
+	if pipe := filepath.Join(folder, "pipe.jpg"); mkfifo(pipe) == nil {
+		want["pipe.jpg"] = "not a regular file"
+	}
+	if os.Symlink(folder, filepath.Join(folder, "other", "again")) == nil &&
+		os.Symlink("nowhere", filepath.Join(folder, "lost.png")) == nil {
+		want["lost.png"] = "no such file"
+	}
+	f := empty(t)
+	code, stdout, stderr := do(t, "import", f.db, "--init", "--pictures", folder, "--json")
+	var report struct {
+		Items, Skipped int
+		Reasons        []struct {
+			Reason string
+			Files  []string
+		} `json:"skipped_reasons"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 {
+		t.Fatal(code, err, stderr)
+	}
+	if report.Items != 9 || report.Skipped != len(want)+1 {
+		t.Errorf("%d items, %d skipped: %s", report.Items, report.Skipped, stderr)
+	}
+	for name, reason := range want {
+		if !slices.ContainsFunc(report.Reasons, func(r struct {
+			Reason string
+			Files  []string
+		}) bool {
+			return strings.Contains(r.Reason, reason) && slices.Contains(r.Files, name)
+		}) {
+			t.Errorf("%s is not named with %q: %s", name, reason, stderr)
+		}
+	}
+	if strings.Contains(stderr, "a\tname") {
+		t.Errorf("stderr has a control character: %q", stderr)
+	}
+	says(t, 1, `"cut.jpg": it is damaged or cut short`, "import", f.db, "--pictures", folder, "--on-error", "stop",
+		"--from-row", "4")
+	says(t, 1, "text.jpg: it is no JPEG", "search", f.db, "--picture", filepath.Join(folder, "text.jpg"))
+	says(t, 1, "60000 x 60000", "search", f.db, "--picture", filepath.Join(folder, "vast.png"))
+}
+
+// An import of pictures that was interrupted goes on behind what is stored; if the folder has changed, it
+// begins again.
+func TestInterruptedPictures(t *testing.T) {
+	f := empty(t)
+	folder := f.path("pictures")
+	clitest.Check(t, os.Mkdir(folder, 0o777))
+	data := string(coded(t, ".png", scene(1, 8, 8), 0))
+	const n = picturesAtOnce + 20
+	for i := range n {
+		clitest.WriteFile(t, filepath.Join(folder, fmt.Sprintf("%04d.png", i)), data)
+	}
+	clitest.WriteFile(t, filepath.Join(folder, "broken.png"), "x")
+	args := []string{"import", f.db, "--init", "--pictures", folder}
+	says(t, 1, "1,000 of 1,021 rows are in", append(args, "--on-error", "stop")...)
+	code, _, stderr := do(t, args...)
+	if code != 0 || !strings.Contains(stderr, "going on at row 1,000 of 1,021") {
+		t.Errorf("%d, %s", code, stderr)
+	}
+	if count := strings.TrimSpace(must(t, "count", f.db)); count != "1020" {
+		t.Error(count, "items")
+	}
+
+	says(t, 1, "1,000 of 1,021 rows are in", append(args, "--on-error", "stop")...)
+	clitest.Check(t, os.Remove(filepath.Join(folder, "broken.png")))
+	clitest.WriteFile(t, filepath.Join(folder, "0000a.png"), data)
+	code, stdout, stderr := do(t, args...)
+	if code != 0 || !strings.Contains(stderr, "beginning again") ||
+		!strings.Contains(stdout, "imported 1,021 items") {
+		t.Errorf("%d, %s, %s", code, stdout, stderr)
+	}
+}
+
+// Mistakes are told before anything is stored.
+func TestMistakesWithPictures(t *testing.T) {
+	folder, _ := album(t)
+	f := empty(t)
+	for want, args := range map[string]string{
+		"--pictures takes pdq, phash, dhash":       "--init --pictures " + folder + " --hash simhash",
+		`--hash "pdq": --texts takes simhash`:      "--init --texts x.txt --hash pdq",
+		"no such file":                             "--init --pictures " + folder + "/none",
+		"it is a file; a folder is expected":       "--init --pictures " + folder + "/notes.txt",
+		"--hash makes the codes":                   "--init --hash pdq --items x.jsonl",
+		"--pictures and --texts":                   "--init --pictures " + folder + " --texts x.txt",
+		"--pictures has whole items":               "--init --pictures " + folder + " --labels x.txt",
+		"the key of a picture is its path":         "--init --number-from 3 --pictures " + folder,
+		"--text-column is about the columns":       "--init --text-column a --pictures " + folder,
+		".txt, .jsonl, .csv and .parquet are read": "--init --texts " + folder + "/scene.png",
+	} {
+		code, _, stderr := do(t, append([]string{"import", f.db}, strings.Fields(args)...)...)
+		if code == 0 || !strings.Contains(strings.ReplaceAll(stderr, "files are read", "are read"), want) {
+			t.Errorf("import %s: %d, %s", args, code, stderr)
+		}
+	}
+	if _, err := os.Stat(f.db); err == nil {
+		t.Error("a database was made")
+	}
+
+	must(t, "init", f.db, "--codes", "256")
+	says(t, 2, "does not say which hash makes its codes", "import", f.db, "--pictures", folder)
+	picture := filepath.Join(folder, "scene.png")
+	says(t, 2, "does not say which hash", "search", f.db, "--picture", picture)
+	must(t, "init", f.db, "--collection", "p", "--hash", "phash", "--field", "width:string")
+	says(t, 2, "codes of two hashes do not compare", "import", f.db, "--collection", "p", "--pictures", folder,
+		"--hash", "pdq")
+	must(t, "import", f.db, "--collection", "p", "--pictures", folder)
+	says(t, 2, "only pdq has turns", "search", f.db, "--collection", "p", "--picture", picture, "--turns")
+	says(t, 2, "search by --text for a hash of texts", "search", f.db, "--collection", "p", "--text", "a cat")
+	says(t, 2, "--picture", "search", f.db, "--collection", "p", "--image", picture)
+	must(t, "init", f.db, "--collection", "v", "--modality", "e:2")
+	says(t, 2, "learns its codes from vectors", "search", f.db, "--collection", "v", "--picture", picture)
+	says(t, 2, "learns its codes from vectors", "import", f.db, "--collection", "v", "--pictures", folder)
+	must(t, "init", f.db, "--collection", "own", "--codes", "64", "--hash", "mine")
+	says(t, 2, "by mine, which this version does not know", "search", f.db, "--collection", "own", "--picture",
+		picture)
+}
+
+// Texts are found by a text that is nearly theirs.
+func TestTexts(t *testing.T) {
+	f := empty(t)
+	r := rand.New(rand.NewPCG(1, 1))
+	var pages []string
+	for range 30 {
+		var words []string
+		for range 120 {
+			words = append(words, fmt.Sprintf("w%d", r.IntN(3000)))
+		}
+		pages = append(pages, strings.Join(words, " "))
+	}
+	edited := strings.Replace(pages[7], " w", " another w", 1)
+	lines := append(slices.Clone(pages), "", "... ---")
+	clitest.WriteFile(t, f.path("pages.txt"), strings.Join(lines, "\n")+"\n")
+	code, stdout, stderr := do(t, "import", f.db, "--init", "--texts", f.path("pages.txt"))
+	if code != 0 || !strings.Contains(stdout, "imported 30 items, skipped 2") ||
+		!strings.Contains(stderr, `the text "31" has no word; and 1 like it: row 31`) {
+		t.Errorf("%d, %s, %s", code, stdout, stderr)
+	}
+	if keys, _ := hitsOf(t, f.db, "--text", edited, "--radius", "8"); !slices.Equal(keys, []string{"8"}) {
+		t.Errorf("an edited page finds %v", keys)
+	}
+
+	var table strings.Builder
+	for i, page := range pages {
+		clitest.Check(t, json.NewEncoder(&table).Encode(map[string]any{"url": fmt.Sprint("/page/", i),
+			"body": page, "title": fmt.Sprint("Page ", i), "vector": []int{1, i}}))
+	}
+	clitest.WriteFile(t, f.path("pages.jsonl"), table.String())
+	args := []string{"import", f.db, "--init", "--collection", "urls", "--texts", f.path("pages.jsonl"),
+		"--text-column", "body", "--key-column", "url", "--field-column", "title"}
+	for range 2 { // the second time they are replaced
+		if code, _, stderr := do(t, args...); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	var item struct{ Fields map[string]any }
+	mustJSON(t, &item, "get", f.db, "--collection", "urls", "/page/7")
+	if len(item.Fields) != 1 || item.Fields["title"] != "Page 7" {
+		t.Error(item.Fields)
+	}
+	keys, _ := hitsOf(t, f.db, "--collection", "urls", "--text", edited, "--radius", "8")
+	if !slices.Equal(keys, []string{"/page/7"}) {
+		t.Errorf("an edited page finds %v", keys)
+	}
+	if n := strings.TrimSpace(must(t, "count", f.db, "--collection", "urls")); n != "30" {
+		t.Error(n, "items")
+	}
+	says(t, 2, `has no column "text": there is`, "import", f.db, "--init", "--collection", "x", "--texts",
+		f.path("pages.jsonl"))
+
+	// A field of the name of the column keeps the text.
+	must(t, "init", f.db, "--collection", "kept", "--hash", "simhash", "--field", "text:string")
+	code, _, stderr = do(t, "import", f.db, "--collection", "kept", "--texts", f.path("pages.txt"))
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	mustJSON(t, &item, "get", f.db, "--collection", "kept", "8")
+	if item.Fields["text"] != pages[7] {
+		t.Error(item.Fields)
+	}
+}

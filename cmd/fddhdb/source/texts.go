@@ -1,0 +1,128 @@
+package source
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/table"
+)
+
+// Texts is a file of texts: a text file, one a line, or a table with a column of texts. The key of a text is
+// that of its row in the table, else its number, from 1.
+type Texts struct {
+	hashed
+	Source
+	table *Items // nil: a text file
+	field string // that has the text of an item, as long as it has no code
+	keep  bool   // the field stays
+	n     int    // number of texts read
+}
+
+// OpenTexts opens a file of texts. The column, and the mapping of further columns, are of a table.
+func OpenTexts(in Input, hash, column string, say Mapping) (*Texts, error) {
+	s := &Texts{hashed: hashed{flag: "--texts", given: hash, usual: "simhash"}, field: fieldName(column)}
+	if err := s.choose(); err != nil {
+		return nil, err
+	}
+	ext := strings.ToLower(filepath.Ext(in.Path))
+	if ext == ".txt" {
+		lines, err := files.ReadLines(in.Path)
+		s.Source = &listed{file: in.Name, rows: len(lines), add: func(item *db.Item, row int) error {
+			item.Fields = map[string]any{s.field: lines[row]}
+			return nil
+		}}
+		return s, err
+	}
+	if !slices.Contains([]string{".jsonl", ".csv", ".parquet"}, ext) {
+		return nil, exit.Usagef("--texts %s: .txt, .jsonl, .csv and .parquet files are read, not %s", in.Name,
+			term.FileKind(in.Path))
+	}
+	r, err := files.OpenTable(in.Path, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := r.Columns()
+	if err == nil && !slices.ContainsFunc(columns, func(c table.Column) bool { return c.Name == column }) {
+		var names []string
+		for _, c := range columns {
+			names = append(names, fmt.Sprintf("%q", c.Name))
+		}
+		err = exit.Usagef("--text-column: %s has no column %q: there is %s", in.Name, column, listStart(names, 20))
+	}
+	if err != nil {
+		_ = r.Close() // nothing was written
+		return nil, err
+	}
+	s.keep = slices.Contains(say.Fields, column)
+	if !s.keep { // only columns that are named become fields
+		say.Fields = append([]string{column}, say.Fields...)
+	}
+	s.table = &Items{file: in.Name, lines: ext == ".jsonl", r: r, say: say, lenient: true,
+		fields: map[string]any{}}
+	s.Source = s.table
+	return s, nil
+}
+
+// Schema returns the schema of a collection for the texts.
+func (s *Texts) Schema() (db.Schema, error) {
+	out := s.hashed.schema()
+	if s.table == nil {
+		return out, nil
+	}
+	if err := s.table.assign(nil); err != nil {
+		return out, err
+	}
+	shape, err := s.table.r.Shape()
+	for _, f := range shape.Fields {
+		if f.Name != s.field || s.keep {
+			out.Fields = append(out.Fields, db.Field{Name: f.Name, Type: db.FieldType(f.Type)})
+		}
+	}
+	return out, err
+}
+
+// Check takes the schema of the collection.
+func (s *Texts) Check(c api.Collection, schema db.Schema) error {
+	if err := s.hashed.check(c, schema); err != nil {
+		return err
+	}
+	s.keep = slices.ContainsFunc(schema.Fields, func(f db.Field) bool {
+		return f.Name == s.field && f.Type == db.String
+	})
+	if s.table == nil {
+		return nil
+	}
+	if !s.keep {
+		schema.Fields = append(slices.Clone(schema.Fields), db.Field{Name: s.field, Type: db.String})
+	}
+	return s.table.Check(c, schema, false)
+}
+
+func (s *Texts) next(item *db.Item) error {
+	err := s.Source.next(item)
+	s.n++
+	if err != nil {
+		return err
+	}
+	if item.Key == "" {
+		item.Key = strconv.Itoa(s.n)
+	}
+	text, _ := item.Fields[s.field].(string)
+	if !s.keep {
+		delete(item.Fields, s.field)
+	}
+	item.Code = s.hash.OfText(text)
+	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		return &RowError{fmt.Errorf("%s: the text %q has no word", s.Path(), item.Key)}
+	}
+	return nil
+}
