@@ -9,6 +9,7 @@ import (
 type Hash struct {
 	Name string
 	Bits int // of its codes
+	Near int // distance of copies to begin with, in bits, see the package comment
 
 	// OfPicture returns the code of a picture and its quality, from 0 to 100; -1 if the hash does not tell.
 	// It is nil for a hash of texts.
@@ -20,10 +21,10 @@ type Hash struct {
 
 // Hashes are pdq, phash, dhash and simhash. Do not change them.
 var Hashes = []*Hash{
-	{Name: "pdq", Bits: 256, OfPicture: PDQ},
-	{Name: "phash", Bits: 64, OfPicture: func(m image.Image) ([]byte, int) { return PHash(m), -1 }},
-	{Name: "dhash", Bits: 64, OfPicture: func(m image.Image) ([]byte, int) { return DHash(m), -1 }},
-	{Name: "simhash", Bits: 64, OfText: SimHash},
+	{Name: "pdq", Bits: 256, Near: 31, OfPicture: PDQ},
+	{Name: "phash", Bits: 64, Near: 7, OfPicture: func(m image.Image) ([]byte, int) { return PHash(m), -1 }},
+	{Name: "dhash", Bits: 64, Near: 4, OfPicture: func(m image.Image) ([]byte, int) { return DHash(m), -1 }},
+	{Name: "simhash", Bits: 64, Near: 3, OfText: SimHash},
 }
 
 // Named returns the hash of that name, nil if there is none.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/codec/perceptual"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 )
@@ -24,10 +25,11 @@ type dups struct {
 }
 
 func dupsCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "dups DIR (--radius R | --modality NAME --min-similarity S)",
+	v := e.verb(groupLearn, "dups DIR [--radius R | --modality NAME --min-similarity S]",
 		"Find duplicates: groups of items that are alike", `
 		Dups lists the groups of items whose codes differ in at most --radius bits, exactly.
-		The first item of a group is the one to keep, and the others are within the radius
+		Codes that import --pictures or --texts has made need no radius: it is that of the
+		hash, 31 of pdq, 7 of phash, 4 of dhash and 3 of simhash. The first item of a group is the one to keep, and the others are within the radius
 		of it. An item is in one group at most.
 
 		--keep says which item of a group is the one to keep:
@@ -52,13 +54,13 @@ func dupsCommand(e *env) *cobra.Command {
 
 		Each line of JSON has a cursor: --after CURSOR goes on behind it. Pairs behind the last
 		cursor are those of items that have been stored since.`, `
-		fddhdb dups hashes.db --radius 8
+		fddhdb dups photos.db
 		fddhdb dups hashes.db --radius 8 --keep "max width" --delete 217
 		fddhdb dups hashes.db --radius 8 --pairs --json
 		fddhdb dups photos.db --modality image --min-similarity .97
 		fddhdb dups hashes.db --collection uploads --against banned --radius 31`).onCollection().inSpace().filtered().printsLines()
 	o, f := dups{verb: v}, v.f
-	v.count(&o.Radius, "radius", 0, 0, "greatest distance between codes, in `BITS`; 0: equal codes")
+	v.count(&o.Radius, "radius", 0, 0, "greatest distance between codes, in `BITS` (default: that of the hash); 0: equal codes")
 	f.StringVar(&o.Modality, "modality", "", "compare the vectors of the modality `NAME`, not codes")
 	f.Float32Var(&o.MinSimilarity, "min-similarity", 0, "least similarity `S` of vectors")
 	f.Float64Var(&o.Recall, "recall", 0, "the part `X` of similar items to find; 1 compares all vectors")
@@ -74,9 +76,9 @@ func dupsCommand(e *env) *cobra.Command {
 			return err
 		}
 		if o.given("delete") {
-			return v.change(o.remove)
+			return v.change(func() error { return o.near(o.remove) })
 		}
-		return v.share(o.list)
+		return v.share(func() error { return o.near(o.list) })
 	})
 }
 
@@ -84,8 +86,6 @@ func dupsCommand(e *env) *cobra.Command {
 func (o *dups) check() error {
 	vectors := o.Modality != "" || o.MinSimilarity != 0
 	switch {
-	case !vectors && !o.given("radius"):
-		return exit.Usagef("dups needs --radius BITS, or --modality NAME and --min-similarity S: fddhdb %s", o.cmd.Use)
 	case vectors && o.given("radius"):
 		return exit.Usagef("--radius is of codes, --modality and --min-similarity of vectors: leave one out")
 	case vectors && (o.Modality == "" || o.MinSimilarity == 0):
@@ -96,8 +96,20 @@ func (o *dups) check() error {
 		return exit.Usagef("--delete goes with neither --connected, --pairs, --limit nor --after: list what would be deleted without it")
 	}
 	o.Where = o.where.Expr
-	o.q.Likeness = o.Likeness
 	return nil
+}
+
+// near sets the radius, if the user has not, to the one of the hash of the collection.
+func (o *dups) near(f func() error) error {
+	if hash := perceptual.Named(o.schema.Hash); o.Modality == "" && !o.given("radius") {
+		if hash == nil {
+			return exit.Usagef("dups needs --radius BITS, or --modality NAME and --min-similarity S: fddhdb %s",
+				o.cmd.Use)
+		}
+		o.Radius = hash.Near
+	}
+	o.q.Likeness = o.Likeness
+	return f()
 }
 
 // found yields the groups. A pair of two collections is a group of which the item of the other is kept.
