@@ -20,7 +20,7 @@ import (
 // Two codes within Radius bits are then within the tolerance of one block at least. For each block the join
 // sorts the codes by their bits there. It compares the codes of each bucket with each other, and with the
 // codes of the buckets within the tolerance. Two codes that meet in several blocks are found in the first.
-// A sample of the codes decides how the bits are cut (cut).
+// A sample of the codes decides how the bits are cut (plan).
 type Join struct {
 	Codes  codec.Codes // of two codes the one with the larger index is the later one
 	Radius int
@@ -32,7 +32,7 @@ type Join struct {
 
 	Workers int // goroutines; 0 means GOMAXPROCS
 
-	blocks []block // of tests; nil: those of cut
+	fixed *joinPlan // of tests; nil: plan
 }
 
 // A Pair is two codes within the radius of a join, by their indexes.
@@ -79,13 +79,15 @@ func (b *block) add(from, width int) {
 	}
 }
 
-// joinCuts returns the ways to cut codes of q bits into blocks for a radius. In each of them, two codes
-// within the radius are within the tolerance of one block at least.
-func joinCuts(q, radius int) [][]block {
-	cuts := [][]block{{{}}} // one block without bits: all codes are compared with each other
-	if radius >= q {
-		return cuts
-	}
+// A joinCut is blocks of substrings of codes.
+type joinCut struct {
+	split  Split
+	blocks []block
+}
+
+// joinCuts returns the ways to cut codes of q bits into blocks for a smaller radius. In each of them, two
+// codes within the radius are within the tolerance of one block at least.
+func joinCuts(q, radius int) (cuts []joinCut) {
 	for m := 1; m <= min(radius+1, q, maxJoinCut); m++ {
 		split, cut := NewSplit(q, m), make([]block, m)
 		for j := range cut {
@@ -96,7 +98,7 @@ func joinCuts(q, radius int) [][]block {
 			cut[j].add(split.starts[j], split.Width(j))
 		}
 		if slices.IndexFunc(cut, func(b block) bool { return balls(b.width, b.near) > 1<<14 }) < 0 {
-			cuts = append(cuts, cut)
+			cuts = append(cuts, joinCut{split, cut})
 		}
 	}
 	// Of radius+k substrings k are equal: each k of them are a block (Manku, Jain and Das Sarma, "Detecting
@@ -108,12 +110,12 @@ func joinCuts(q, radius int) [][]block {
 			b := block{}
 			for j := range radius + k {
 				if x>>j&1 == 1 {
-					b.add(split.starts[j], split.Width(j))
+					b.add(split.starts[j], min(split.Width(j), maxJoinKey/k))
 				}
 			}
 			cut = append(cut, b)
 		}
-		cuts = append(cuts, cut)
+		cuts = append(cuts, joinCut{split, cut})
 	}
 	return cuts
 }
@@ -127,13 +129,26 @@ func balls(width, near int) float64 {
 	return sum
 }
 
-// cut returns the blocks that are predicted to take the least time.
-func (j *Join) cut() []block {
+// A joinPlan is a way to cut codes, and the order of bits in which they are cut.
+type joinPlan struct {
+	order  bitOrder
+	blocks []block
+}
+
+// plan returns the way to cut the codes that is predicted to take the least time.
+func (j *Join) plan() joinPlan {
 	n, words := float64(j.Codes.Len()), float64(codec.Words(j.Codes.Bits()))
 	later := n - float64(j.From)
 	pairs := later * (n + float64(j.From)) / 2
 	if j.Across {
 		pairs = later * float64(j.From)
+	}
+	compare := .1 + .15*words // nanoseconds
+	var best joinPlan         // of one block without bits
+	best.blocks = []block{{}}
+	least := pairs * compare
+	if least < 1e6 || j.Radius >= j.Codes.Bits() {
+		return best
 	}
 	sample := codec.NewCodes(j.Codes.Bits(), joinSamples)
 	count := min(j.Codes.Len(), max(j.Codes.Len()/64, joinSamples/8), joinSamples)
@@ -143,9 +158,9 @@ func (j *Join) cut() []block {
 	keys := make([]uint64, count)
 	// share returns the share of the pairs of the sample that meet in a block. So few pairs do not show a
 	// small one, so that of codes with random bits is the least.
-	share := func(b *block) float64 {
+	share := func(codes codec.Codes, b *block) float64 {
 		for i := range keys {
-			keys[i] = b.key(sample.At(i))
+			keys[i] = b.key(codes.At(i))
 		}
 		meet := 0
 		for i, x := range keys {
@@ -158,36 +173,98 @@ func (j *Join) cut() []block {
 		return max(float64(meet)/(float64(count)*float64(count-1)/2),
 			balls(b.width, b.near)/math.Exp2(float64(b.width)))
 	}
-	var best []block
-	least := math.Inf(1)
+	varying := byVariance(sample)
 	for _, cut := range joinCuts(j.Codes.Bits(), j.Radius) {
-		cost := 0.0 // in nanoseconds
-		for i := range cut {
-			b := &cut[i]
-			if b.width > 0 {
-				cost += n * (10 + 3*words + 5*math.Ceil(float64(b.width)/11))
+		for _, dealt := range []bool{false, true} {
+			plan, codes, cost := joinPlan{blocks: cut.blocks}, sample, 0.0 // in nanoseconds
+			if dealt {
+				if varying == nil {
+					continue
+				}
+				plan.order = varying.deal(cut.split)
+				codes = plan.order.gather(sample)
+				cost = n * float64(j.Codes.Bits()) / 4
 			}
-			probes := balls(b.width, b.near)
-			if j.From == 0 {
-				probes = (probes + 1) / 2
+			for i := range cut.blocks {
+				b := &cut.blocks[i]
+				probes, buckets := balls(b.width, b.near), math.Exp2(float64(b.width))
+				cost += 20_000 + n*(10+3*words+5*math.Ceil(float64(b.width)/radixBits))
+				if b.near > 0 {
+					cost += 4 * buckets
+				}
+				if j.From == 0 {
+					probes = (probes + 1) / 2
+				}
+				// The table of a wide block is not in the nearest cache.
+				cost += later * (20 + probes*(2+max(float64(b.width-16), 0)*1.5+5*min(n/buckets, 1)))
+				if cost < least {
+					cost += pairs * share(codes, b) * compare
+				}
 			}
-			full := min(n/math.Exp2(float64(b.width)), 1) // share of the buckets with codes
-			// The table of a wide block is not in the nearest cache.
-			cost += later * (20 + probes*(2+max(float64(b.width-16), 0)*1.5+5*full))
 			if cost < least {
-				cost += pairs * share(b) * (.1 + .15*words)
+				best, least = plan, cost
 			}
-		}
-		if cost < least {
-			best, least = cut, cost
 		}
 	}
 	return best
 }
 
+// byVariance returns the bits of codes by how evenly they are set, the most evenly first. It is nil if all
+// are set about as evenly.
+func byVariance(codes codec.Codes) bitOrder {
+	q, n := codes.Bits(), codes.Len()
+	ones := make([]int, q)
+	order := make(bitOrder, q)
+	uneven := false
+	for k := range q {
+		for i := range n {
+			if codes.At(i).Bit(k) {
+				ones[k]++
+			}
+		}
+		ones[k] = min(ones[k], n-ones[k])
+		order[k] = uint16(k)
+		uneven = uneven || ones[k] < n/8
+	}
+	if !uneven {
+		return nil
+	}
+	slices.SortStableFunc(order, func(a, b uint16) int { return ones[b] - ones[a] })
+	return order
+}
+
+// deal deals bits to the substrings of a split in turn, so that each begins with bits that are set evenly.
+func (o bitOrder) deal(split Split) bitOrder {
+	dealt, at := make(bitOrder, len(o)), make([]int, split.Len())
+	j := 0
+	for _, bit := range o {
+		for at[j] == split.Width(j) {
+			j = (j + 1) % len(at)
+		}
+		dealt[split.starts[j]+at[j]] = bit
+		at[j]++
+		j = (j + 1) % len(at)
+	}
+	return dealt
+}
+
+// gather returns copies of codes with their bits in this order, one bit at a time: for a few codes it is
+// faster than applyAll.
+func (o bitOrder) gather(codes codec.Codes) codec.Codes {
+	out := codec.NewCodes(codes.Bits(), codes.Len())
+	for i := range codes.Len() {
+		from, to := codes.At(i), codec.NewCode(codes.Bits())
+		for k, bit := range o {
+			to[k/64] |= from[bit/64] >> (bit % 64) & 1 << (k % 64)
+		}
+		out.Append(to)
+	}
+	return out
+}
+
 // Run finds the pairs, in no order, and gives them to found, which it calls from one goroutine at a time and
 // which must not keep them. An error of found, or the end of ctx, ends it. It takes the memory of the codes
-// again, and 16 bytes a code.
+// once or twice again, and 16 bytes a code.
 func (j *Join) Run(ctx context.Context, found func([]Pair) error) error {
 	n := j.Codes.Len()
 	if n < 2 || j.From >= n || j.Radius < 0 || j.Across && j.From == 0 {
@@ -195,10 +272,20 @@ func (j *Join) Run(ctx context.Context, found func([]Pair) error) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &joinRun{Join: j, n: n, w: codec.Words(j.Codes.Bits()), workers: j.Workers, blocks: j.blocks,
+	r := &joinRun{Join: j, codes: j.Codes, n: n, w: codec.Words(j.Codes.Bits()), workers: j.Workers,
 		cancel: cancel, found: found}
-	if r.blocks == nil {
-		r.blocks = j.cut()
+	plan := j.fixed
+	if plan == nil {
+		chosen := j.plan()
+		plan = &chosen
+	}
+	r.blocks = plan.blocks
+	switch {
+	case plan.order == nil:
+	case j.Codes.Bits() <= maxOrderBits:
+		r.codes = plan.order.applyAll(j.Codes)
+	default:
+		r.codes = plan.order.gather(j.Codes)
 	}
 	if r.workers == 0 {
 		r.workers = runtime.GOMAXPROCS(0)
@@ -215,7 +302,8 @@ func (j *Join) Run(ctx context.Context, found func([]Pair) error) error {
 // A joinRun is a join that runs.
 type joinRun struct {
 	*Join
-	n, w    int // codes, and words of each
+	codes   codec.Codes // with their bits in the order of the plan
+	n, w    int         // codes, and words of each
 	workers int
 	blocks  []block
 	cancel  context.CancelCauseFunc
@@ -237,7 +325,7 @@ func (r *joinRun) block(ctx context.Context, at int) {
 	r.at = at
 	r.parts(func(_, from, to int) {
 		for i := from; i < to; i++ {
-			r.order[i] = b.key(r.Codes.At(i))<<32 | uint64(i)
+			r.order[i] = b.key(r.codes.At(i))<<32 | uint64(i)
 		}
 	})
 	for shift := 0; shift < b.width && ctx.Err() == nil; shift += radixBits {
@@ -245,7 +333,7 @@ func (r *joinRun) block(ctx context.Context, at int) {
 	}
 	r.parts(func(_, from, to int) {
 		for i := from; i < to; i++ {
-			copy(r.sorted[i*r.w:(i+1)*r.w], r.Codes.At(int(uint32(r.order[i]))))
+			copy(r.sorted[i*r.w:(i+1)*r.w], r.codes.At(int(uint32(r.order[i]))))
 		}
 	})
 	r.findBuckets(b)
@@ -357,11 +445,11 @@ func (p *joiner) unit(ctx context.Context, from, to int) {
 			}
 			middle = -1
 		}
-		if int(uint32(p.order[i])) < p.From {
-			continue
-		}
 		if i%64 == 0 && ctx.Err() != nil {
 			return
+		}
+		if int(uint32(p.order[i])) < p.From {
+			continue
 		}
 		if middle < 0 {
 			middle = start + sort.Search(i-start, func(d int) bool {
@@ -412,7 +500,7 @@ func (p *joiner) compare(ctx context.Context, i int) {
 	p.from, p.to, p.room = p.from[:0], p.to[:0], joinRoom
 	for _, x := range p.near[:found] {
 		a, b := uint32(p.order[i]), uint32(p.order[x.Position()])
-		if p.at == 0 || !p.metBefore(p.Codes.At(int(a)), p.Codes.At(int(b))) {
+		if p.at == 0 || !p.metBefore(p.codes.At(int(a)), p.codes.At(int(b))) {
 			p.pairs = append(p.pairs, Pair{max(a, b), min(a, b), uint16(x.Distance())})
 		}
 	}

@@ -93,19 +93,52 @@ func TestJoinAgreesWithTheDefinition(t *testing.T) {
 func TestAllCutsOfAJoinAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, q := range []int{16, 64, 80, 256} {
-		codes := clustered(rng, q, 200)
-		for _, r := range []int{1, 3, 8, 31} {
-			for i, cut := range joinCuts(q, r) {
-				for _, from := range []int{0, 90} {
-					for _, across := range []bool{false, true} {
-						j := &Join{Codes: codes, Radius: r, From: from, Across: across, blocks: cut}
-						if got, want := joined(t, j), allPairs(j); !slices.Equal(got, want) {
-							t.Fatalf("cut %d of %d bits within %d, from %d, across %v: %d pairs, want %d",
-								i, q, r, from, across, len(got), len(want))
-						}
-					}
+		codes := clustered(rng, q, 130)
+		for _, r := range []int{1, 3, 8, 15} {
+			plans := []joinPlan{{blocks: []block{{}}}} // all codes are compared
+			for _, cut := range joinCuts(q, r) {
+				order := make(bitOrder, q)
+				for k, bit := range rng.Perm(q) {
+					order[k] = uint16(bit)
+				}
+				plans = append(plans, joinPlan{nil, cut.blocks}, joinPlan{order.deal(cut.split), cut.blocks})
+			}
+			for i, plan := range plans {
+				j := &Join{Codes: codes, Radius: r, From: rng.IntN(2) * 60, Across: rng.IntN(2) == 0, fixed: &plan}
+				if got, want := joined(t, j), allPairs(j); !slices.Equal(got, want) {
+					t.Fatalf("plan %d of %d bits within %d, from %d, across %v: %d pairs, want %d",
+						i, q, r, j.From, j.Across, len(got), len(want))
 				}
 			}
+		}
+	}
+}
+
+// Bits that are the same in all codes are left out where a join looks at first, so that its blocks tell
+// codes apart.
+func TestJoinOfConstantBits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	const q, n = 256, 30_000
+	codes := codec.NewCodes(q, n)
+	for range n {
+		c := codec.NewCode(q)
+		for k := range c {
+			c[k] = rng.Uint64() &^ (1<<32 - 1)
+		}
+		codes.Append(c)
+	}
+	plan := (&Join{Codes: codes, Radius: 3}).plan()
+	if plan.order == nil || len(plan.blocks) < 2 {
+		t.Fatalf("%d blocks, in the natural order: %v", len(plan.blocks), plan.order == nil)
+	}
+	ordered := plan.order.applyAll(codes)
+	for i := range plan.blocks {
+		keys := map[uint64]bool{}
+		for k := range 50 {
+			keys[plan.blocks[i].key(ordered.At(k))] = true
+		}
+		if len(keys) < 40 {
+			t.Errorf("block %d has %d values in 50 codes", i, len(keys))
 		}
 	}
 }
