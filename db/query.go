@@ -108,8 +108,10 @@ type Query struct {
 	// (Collection.IndexVectors), and without an index they are exact.
 	//
 	// In a collection whose items bring codes, a Recall below 1 lets Search read the cells of codes that are
-	// likely to have the nearest ones, where that is predicted to be faster. How many cells that takes is
-	// measured with codes of the collection when codes are indexed in memory; 0 finds all.
+	// likely to have the nearest ones, where that is predicted to be faster; 0 finds all. The first such
+	// Search since the opening has the cells made in the background, some seconds for a million codes, and
+	// finds all. How many cells a recall takes is measured then, with codes of the collection. With a filter
+	// that fewer than half of the items pass, Search finds all.
 	//
 	// Result.Approximate says that items may be missing. The hits are in order, with exact distances and
 	// similarities, and match Where. A cursor goes on behind a page: later pages have nothing that the page

@@ -24,6 +24,9 @@ func TestCodesByRecall(t *testing.T) {
 	d, c := openNew(t, t.TempDir(), nil, db.Schema{Bits: bits}, items...)
 	defer func() { must(t, d.Close()) }()
 	must(t, d.WaitForIndex(ctx))
+	first := need(c.Search(ctx, db.Query{Code: items[3].Code, Recall: .9}))(t)
+	failIf(t, first.Approximate || first.Hits[0].Distance != 0, "%v", first)
+	must(t, d.WaitForIndex(ctx)) // for the cells that it has asked for
 	found, all, byCells := 0, 0, 0
 	for i := range fresh.Len() {
 		for _, where := range []string{"", "label = 'even'"} {

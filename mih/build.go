@@ -26,6 +26,9 @@ type Build struct {
 	// segments are scanned.
 	Bare bool
 
+	// Cells makes the segment keep its codes by cells, for [Query.Recall].
+	Cells bool
+
 	// Workers is the number of goroutines of Run; 0 means GOMAXPROCS.
 	Workers int
 
@@ -109,8 +112,8 @@ func (b *Build) Run(ctx context.Context) error {
 		numbers = append(numbers, number)
 		codes.Append(c)
 	}
-	g, err := newSegment(ctx, SplitFor(b.t.bits, codes.Len()), first, b.last, numbers, codes, b.Bare,
-		b.Workers)
+	g, err := newSegment(ctx, SplitFor(b.t.bits, codes.Len()), first, b.last, numbers, codes,
+		layout{b.Bare, b.Cells}, b.Workers)
 	if err != nil {
 		return err
 	}

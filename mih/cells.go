@@ -1,7 +1,6 @@
 package mih
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -44,7 +43,9 @@ const (
 	cellRounds    = 6       // of k-means
 	nearGroups    = 4       // groups of centres that a code is compared with
 	maxNeeds      = 1 << 12 // numbers in each of needs
-	recallMargin  = .2      // share of the results that may be missing which the sample may be wrong by
+	maxMeasured   = 1 << 28 // words that the measurement of recall reads
+	minMeasured   = 32      // queries of that measurement
+	recallMargin  = .2      // the sample is asked for so much fewer missing results
 )
 
 // celled reports whether a segment of n codes of q bits has cells. Codes of one word have
@@ -277,33 +278,41 @@ func (b *cellBuild) run(f func()) {
 
 // measureRecall measures how many cells bring the nearest codes of queries, which are
 // codes of the segment with some bits flipped. The code that a query was made of does not
-// count: it is nearer than others.
+// count: it is nearer than others. Of long codes, or many, it measures fewer queries.
 func (g *segment) measureRecall(ctx context.Context, queries []codec.Code) error {
-	var mu sync.Mutex
-	b := &cellBuild{ctx: ctx, workers: min(2, len(queries))}
-	var next atomic.Int64
-	b.run(func() {
-		distances, near := make([]uint16, g.len()), []codec.Near{}
-		ranks := make([]uint16, g.cells.centres.Len())
-		for i := int(next.Add(1)) - 1; i < len(queries) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-			own := i * g.len() / len(queries)
-			near = nearest(near[:0], distances, queries[i], g.cells.centres, len(ranks))
-			for rank, x := range near {
-				ranks[x.Position()] = uint16(min(rank, math.MaxUint16-1))
-			}
-			codec.Distances(distances, queries[i], g.codes.Slice(0, g.len()))
-			near = g.nearestSlots(near[:0], distances, own)
-			mu.Lock()
-			for j, k := range cellSamples {
-				for _, x := range near[:min(k, len(near))] {
-					// The first cell that starts behind the slot is the one after its cell.
-					after, _ := slices.BinarySearch(g.cells.starts, x.Position()+1)
-					g.cells.needs[j] = append(g.cells.needs[j], ranks[after-1]+1)
-				}
-			}
-			mu.Unlock()
+	most := max(maxMeasured/len(g.codes.Slice(0, g.len())), minMeasured)
+	step := max(len(queries)/most, 1)
+	t := &Table{bits: g.codes.Bits()}
+	s := t.newSearch(nil)
+	defer s.release()
+	distances, near := make([]uint16, g.cells.centres.Len()), []codec.Near{}
+	ranks := make([]uint16, len(distances))
+	k := cellSamples[len(cellSamples)-1]
+	for i := 0; i < len(queries); i += step {
+		own := g.numbers[i*g.len()/len(queries)]
+		near = nearest(near[:0], distances, queries[i], g.cells.centres, len(ranks))
+		for rank, x := range near {
+			ranks[x.Position()] = uint16(min(rank, math.MaxUint16-1))
 		}
-	})
+		s.query = queries[i]
+		s.start(g.codes.Bits(), k, nil, func(n uint32, _ int) int {
+			if n == own {
+				return 0
+			}
+			return 1
+		})
+		if err := g.scan(ctx, s, s.bound, s.takeMore); err != nil {
+			return err
+		}
+		near = s.appendTo(near[:0])
+		for j, k := range cellSamples {
+			for _, x := range near[:min(k, len(near))] {
+				// The first cell that starts behind the slot is the one after its cell.
+				after, _ := slices.BinarySearch(g.cells.starts, g.slotOf(x.Position())+1)
+				g.cells.needs[j] = append(g.cells.needs[j], ranks[after-1]+1)
+			}
+		}
+	}
 	for j := range g.cells.needs {
 		all := g.cells.needs[j]
 		slices.Sort(all)
@@ -337,30 +346,8 @@ func (g *segment) measurePace(ctx context.Context, queries []codec.Code) error {
 	return nil
 }
 
-// nearestSlots appends the nearest slots but one, as many as are measured, by distance.
-func (g *segment) nearestSlots(dst []codec.Near, distances []uint16, own int) []codec.Near {
-	n := min(cellSamples[len(cellSamples)-1], len(distances)-1)
-	counts := make([]int, g.codes.Bits()+1)
-	for slot, d := range distances {
-		if slot != own {
-			counts[d]++
-		}
-	}
-	bound, sum := 0, counts[0]
-	for sum < n {
-		bound++
-		sum += counts[bound]
-	}
-	for slot, d := range distances {
-		if int(d) <= bound && slot != own {
-			dst = append(dst, codec.NearOf(int(d), uint32(slot)))
-		}
-	}
-	slices.SortFunc(dst, func(a, b codec.Near) int { return cmp.Compare(a.Distance(), b.Distance()) })
-	return dst[:n]
-}
-
-// enough returns how many cells bring a share of the k nearest codes; 0 if nobody knows.
+// enough returns how many cells bring a share of the k nearest codes; 0 if that was not
+// measured.
 func (c *cells) enough(recall float64, k int) int {
 	for i, most := range cellSamples {
 		if needs := c.needs[i]; k <= most && len(needs) > 0 {
@@ -395,15 +382,18 @@ func (s *search) probes(g *segment) int {
 
 // probe reads the nearest cells.
 func (g *segment) probe(ctx context.Context, s *search, probes int) error {
-	s.explain.Plan, s.explain.Recall = PlanCells, s.recall
+	s.byCells = true
 	count := g.cells.centres.Len()
 	s.distances = slices.Grow(s.distances[:0], count)[:count]
 	near := nearest(s.nears[:0], s.distances, s.query, g.cells.centres, probes)
 	s.explain.Probes += len(near)
 	s.from, s.to = s.from[:0], s.to[:0]
 	for _, x := range near {
-		s.from = append(s.from, g.cells.starts[x.Position()])
-		s.to = append(s.to, g.cells.starts[x.Position()+1])
+		// A cell of many codes is read in pieces, which the bound may cut short.
+		end := g.cells.starts[x.Position()+1]
+		for start := g.cells.starts[x.Position()]; start < end; start += scanBlock {
+			s.from, s.to = append(s.from, start), append(s.to, min(start+scanBlock, end))
+		}
 	}
 	s.nears = near[:0]
 	for i, cells := 0, 1; i < len(s.from); cells = min(2*cells, len(s.from)) {

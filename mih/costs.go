@@ -48,10 +48,11 @@ const (
 	measureFor  = time.Second
 )
 
-// calibrate measures costs, reach, and the recall of cells. It stops shortly after measureFor; radii that it
-// has not reached by then count as slower than a scan.
+// calibrate measures costs and reach, and the recall of cells. It stops to measure costs
+// shortly after measureFor; radii that it has not reached by then count as slower than a
+// scan.
 func (g *segment) calibrate(ctx context.Context) error {
-	n, deadline := g.len(), time.Now().Add(measureFor)
+	n := g.len()
 	if n == 0 {
 		return nil
 	}
@@ -87,6 +88,7 @@ func (g *segment) calibrate(ctx context.Context) error {
 	if g.bare {
 		return nil
 	}
+	deadline := time.Now().Add(measureFor)
 	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
 	for r := 0; r <= g.codes.Bits() && c.between(0, len(c.lookups)-2, 1) < enoughScans*c.scan &&
 		time.Now().Before(deadline); r += 1 + r/6 {

@@ -104,7 +104,8 @@ func TestAllCutsOfAJoinAgree(t *testing.T) {
 				plans = append(plans, joinPlan{nil, cut.blocks}, joinPlan{order.deal(cut.split), cut.blocks})
 			}
 			for i, plan := range plans {
-				j := &Join{Codes: codes, Radius: r, From: rng.IntN(2) * 60, Across: rng.IntN(2) == 0, fixed: &plan}
+				j := &Join{Codes: codes, Radius: r, From: rng.IntN(2) * 60, Across: rng.IntN(2) == 0,
+					fixed: &plan}
 				if got, want := joined(t, j), allPairs(j); !slices.Equal(got, want) {
 					t.Fatalf("plan %d of %d bits within %d, from %d, across %v: %d pairs, want %d",
 						i, q, r, j.From, j.Across, len(got), len(want))

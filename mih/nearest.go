@@ -181,8 +181,10 @@ func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near,
 			return dst, err
 		}
 	}
-	if s.explain.Plan == PlanCells && s.sum < s.k && q.Recall < 1 {
-		// The cells have too few: all have to be found.
+	if s.byCells {
+		s.explain.Plan, s.explain.Recall = PlanCells, q.Recall
+	}
+	if s.byCells && s.sum < s.k { // the cells have too few: all have to be found
 		exact := *q
 		exact.Recall = 1
 		return t.Nearest(ctx, &exact, k, dst, explain)
@@ -209,11 +211,14 @@ func (s *search) begin(ctx context.Context, q *Query, k int) error {
 			plan = PlanScan
 		}
 	}
-	s.mayScan, s.recall = q.Plan == PlanAuto, 0
+	s.mayScan, s.recall, s.byCells = q.Plan == PlanAuto, 0, false
 	if q.Recall > 0 && q.Recall < 1 && q.Plan == PlanAuto && q.Weight == nil {
 		s.recall, s.filtered = q.Recall, 0
+		// Rows that a filter admits may be in other cells than those near the query.
 		if q.Filter != nil {
-			s.filtered = q.Filter.GetCardinality()
+			if s.filtered = q.Filter.GetCardinality(); s.filtered < uint64(t.items)/2 {
+				s.recall = 0
+			}
 		}
 	}
 	s.explain.Plan, s.explain.Predicted = plan, time.Duration(predicted)

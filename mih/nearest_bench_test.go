@@ -91,7 +91,10 @@ func benchNearest(b *testing.B, set synth.CodeSet, q, n int) {
 }
 
 // loadedItems returns a table of all codes: item i is row i.
-func loadedItems(b testing.TB, codes codec.Codes) *Table {
+func loadedItems(b testing.TB, codes codec.Codes) *Table { return writerOf(b, codes).Publish() }
+
+// writerOf returns a writer with all codes.
+func writerOf(b testing.TB, codes codec.Codes) *Writer {
 	w, seen := NewWriter(codes.Bits()), map[string]uint32{}
 	unique := codec.NewCodes(codes.Bits(), codes.Len())
 	var numbers, of []uint32
@@ -111,7 +114,7 @@ func loadedItems(b testing.TB, codes codec.Codes) *Table {
 	for row, n := range of {
 		w.Add(n, uint32(row))
 	}
-	return w.Publish()
+	return w
 }
 
 // A plainScan reads the codes of all items, one after the other, as the tier fullscan

@@ -66,8 +66,8 @@ func install(t rapid.TB, w *Writer, m, keep int) {
 		codes.Append(c)
 	}
 	var err error
-	if b.made, err = newSegment(ctx, NewSplit(b.t.bits, m), first, b.last, numbers, codes, false,
-		0); err != nil {
+	if b.made, err = newSegment(ctx, NewSplit(b.t.bits, m), first, b.last, numbers, codes,
+		layout{cells: m%4 == 0}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.made.calibrate(ctx); err != nil {
@@ -364,7 +364,7 @@ func TestLoad(t *testing.T) {
 				}
 				o.checkQuery(t, w.Publish(), blank, nil, 10, 5)
 				b := w.Publish().Rebuild()
-				b.Bare = bare
+				b.Bare, b.Cells = bare, gap == 3
 				if err := b.Run(ctx); err != nil {
 					t.Fatal(err)
 				}

@@ -28,7 +28,7 @@ func BenchmarkRecall(b *testing.B) {
 					b.Fatal(err)
 				}
 				start := time.Now()
-				table := loadedItems(b, codes)
+				table := celledItems(b, codes)
 				b.Logf("made in %v, %+v", time.Since(start), table.Memory())
 				last := make([]int, queries) // distance of the k-th
 				for _, recall := range []float64{0, .99, .95, .9, .8} {
@@ -60,6 +60,19 @@ func BenchmarkRecall(b *testing.B) {
 			})
 		}
 	}
+}
+
+// celledItems returns a table of all codes, by cells.
+func celledItems(t testing.TB, codes codec.Codes) *Table {
+	t.Helper()
+	w := writerOf(t, codes)
+	b := w.Publish().Rebuild()
+	b.Cells = true
+	if err := b.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.Install(b)
+	return w.Publish()
 }
 
 // weightWithin returns how many of the k nearest rows are found. exact sets the distance of the k-th.

@@ -85,6 +85,7 @@ type search struct {
 	before     []int        // histogram when the search of the current segment began
 	mayScan    bool         // lookups may give up
 	recall     float64      // share of the nearest codes to find; 0: all
+	byCells    bool         // some segment was searched by cells
 	filtered   uint64       // rows that the filter admits; 0: no filter
 	distances  []uint16     // from the centres of cells
 	from, to   []uint32     // slots of cells
@@ -220,6 +221,13 @@ func (s *search) radius(ctx context.Context, q *Query, r int) error {
 	}
 	for _, g := range s.t.segments {
 		s.explain.Substrings = append(s.explain.Substrings, g.split.Len())
+		if r == 0 && plan != PlanScan {
+			if n, ok := g.find(s.query); ok {
+				s.found = append(s.found, codec.NearOf(0, n))
+			}
+			s.explain.Probes++
+			continue
+		}
 		scan := plan == PlanScan || g.bare || q.Plan == PlanAuto && !g.costs.tries(r)
 		if !scan {
 			var err error

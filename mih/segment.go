@@ -54,11 +54,17 @@ type bucketTable struct {
 	codes    []uint64
 }
 
+// A layout says what a segment has besides its codes.
+type layout struct {
+	bare  bool // no tables
+	cells bool // codes by cells, if there are enough
+}
+
 // newSegment builds a segment of codes with the given numbers, which ascend. It takes
 // O(m n) time and works on the tables with so many goroutines; 0 workers means
 // GOMAXPROCS. It returns an error if two numbers have the same code, or when ctx ends.
 func newSegment(ctx context.Context, split Split, first, last uint32, numbers []uint32, codes codec.Codes,
-	bare bool, workers int) (*segment, error) {
+	l layout, workers int) (*segment, error) {
 	n, q := codes.Len(), codes.Bits()
 	if split.paired() && (split.Len()%2 != 0 || split.Width(0) > partnerBits) {
 		return nil, fmt.Errorf("%d substrings of %d bits do not come in pairs", split.Len(), q)
@@ -66,13 +72,13 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	bare = bare || !tabled(q)
+	bare := l.bare || !tabled(q)
 	g := &segment{
 		first: first, last: last, split: split, bare: bare,
 		codes: codec.NewCodes(q, n), tables: make([]bucketTable, split.Len()),
 	}
 	inHugePages(g.codes.Slice(0, 0))
-	if celled(q, n) {
+	if l.cells && celled(q, n) {
 		g.cells = new(cells)
 	}
 	g.allocate(n)
@@ -162,7 +168,7 @@ func (g *segment) sortBySubstring(ctx context.Context, order []uint32, ordered, 
 
 // maxTabledBits bounds the length of codes with tables. The nearest of longer codes are
 // too far away for lookups to find them, and their tables would take more memory than
-// the codes.
+// the codes. A radius of a few bits would be fast by them, and takes a scan.
 const maxTabledBits = 512
 
 // tabled reports whether codes of q bits can have tables.
@@ -202,7 +208,10 @@ func (g *segment) allocate(n int) {
 	if g.cells == nil {
 		identity = 1
 	}
-	tables := newPacked(m-identity, n, n)
+	tables := newPacked(m-1, n, n)
+	if identity == 0 { // apart from the others, which goroutines fill while they read it
+		tables = append(newPacked(1, n, n), tables...)
+	}
 	for j := range m {
 		t := &g.tables[j]
 		t.offsets = take(1<<g.split.Width(j) + 1)
@@ -231,7 +240,10 @@ func (g *segment) fill(j int, ordered codec.Codes) {
 	}
 	for i := range t.partners {
 		slot := uint32(i)
-		if !t.slots.none() {
+		switch {
+		case j > 0:
+			slot = slots[i]
+		case !t.slots.none():
 			slot = t.slots.at(slot)
 		}
 		t.partners[i] = uint16(g.split.Of(ordered.At(int(slot)), j^1))
@@ -280,9 +292,6 @@ func TableBytes(q, n int) int {
 	if !split.paired() {
 		return sum + (8+slot)*n*slots
 	}
-	if celled(q, n) {
-		slots++
-	}
 	return sum + slot*n*slots + 2*n*split.Len()
 }
 
@@ -291,18 +300,23 @@ func (g *segment) len() int { return g.codes.Len() }
 // code returns the code with number n, or nil if it was dead when the segment was
 // built.
 func (g *segment) code(n uint32) codec.Code {
-	if g.sparse {
-		i, ok := slices.BinarySearchFunc(g.slots, n,
-			func(slot, n uint32) int { return cmp.Compare(g.numbers[slot], n) })
-		if !ok {
-			return nil
-		}
-		return g.codes.At(int(g.slots[i]))
-	}
-	if slot := g.slots[n-g.first]; slot != noSlot {
+	if slot := g.slotOf(n); slot != noSlot {
 		return g.codes.At(int(slot))
 	}
 	return nil
+}
+
+// slotOf returns the slot of the code with number n, or noSlot.
+func (g *segment) slotOf(n uint32) uint32 {
+	if !g.sparse {
+		return g.slots[n-g.first]
+	}
+	i, ok := slices.BinarySearchFunc(g.slots, n,
+		func(slot, n uint32) int { return cmp.Compare(g.numbers[slot], n) })
+	if !ok {
+		return noSlot
+	}
+	return g.slots[i]
 }
 
 // all yields the numbers in ascending order, with their codes.
@@ -348,7 +362,12 @@ func (g *segment) bytes() (codes, tables int) {
 	n := g.len()
 	codes = 8*n*codec.Words(g.codes.Bits()) + 4*n + 4*len(g.slots)
 	for j, t := range g.tables {
-		tables += 4*len(t.offsets) + max(len(t.slots.bytes)-packedSlack, 0) + 2*len(t.partners)
+		slots := max(len(t.slots.bytes)-packedSlack, 0)
+		if j == 0 { // for find, and so that codes can be in the order of their cells
+			codes += slots
+			slots = 0
+		}
+		tables += 4*len(t.offsets) + slots + 2*len(t.partners)
 		if j > 0 {
 			tables += 8 * len(t.codes)
 		}

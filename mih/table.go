@@ -203,6 +203,13 @@ func (t *Table) Covered() (tables, bare, tail int) {
 	return tables, bare, t.tail.Len()
 }
 
+// LacksCells reports whether some segment could have cells and has none.
+func (t *Table) LacksCells() bool {
+	return slices.ContainsFunc(t.segments, func(g *segment) bool {
+		return g.cells == nil && celled(t.bits, g.len())
+	})
+}
+
 // A Writer changes a table and publishes its states. It belongs to one goroutine; the
 // tables that it publishes may be shared.
 type Writer struct {
@@ -374,7 +381,7 @@ func (w *Writer) Load(ctx context.Context, numbers []uint32, codes codec.Codes, 
 // loadSegment makes all codes one segment.
 func (w *Writer) loadSegment(ctx context.Context, numbers []uint32, codes codec.Codes, next uint32,
 	bare bool) error {
-	g, err := newSegment(ctx, SplitFor(w.t.bits, codes.Len()), 0, next, numbers, codes, bare, 0)
+	g, err := newSegment(ctx, SplitFor(w.t.bits, codes.Len()), 0, next, numbers, codes, layout{bare: bare}, 0)
 	if err != nil {
 		return err
 	}

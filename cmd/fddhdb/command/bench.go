@@ -97,6 +97,16 @@ func (o *benching) run() error {
 	if err != nil {
 		return err
 	}
+	if o.codesOnly && o.atLeast > 0 { // the first search has cells made
+		q := queries[0]
+		q.K = 1
+		if _, err := o.c.Search(o.ctx, q); err != nil {
+			return err
+		}
+		if err := o.d.WaitForIndex(o.ctx); err != nil {
+			return err
+		}
+	}
 	runtime.GC() // reading files has left garbage
 	var lines []*benchLine
 	var rows [][]any

@@ -416,6 +416,9 @@ func (s *Searcher) Nearest(ctx context.Context, k int) (err error) {
 	}
 	start := s.Explain.now()
 	q := s.query(ctx, k)
+	if q.Recall > 0 && q.Recall < 1 && s.Set.Table != nil && s.Set.WantCells() {
+		s.tools.Wanted()
+	}
 	inStore := s.usesStore(q, -1)
 	var d *mih.Stored
 	if inStore {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -37,6 +38,8 @@ type CodeSet struct {
 
 	loading *Loading           // of a set found at opening, kept after it has ended; nil: nothing to load
 	opening codec.CodeCounters // counters at opening; they count while Table is nil
+
+	wantsCells atomic.Bool // of Table: a search has asked for a recall
 
 	// Blocks of codes from number FreshCode on have never been written, so they need no merge.
 	FreshCode uint64
@@ -72,6 +75,12 @@ type CodeSetView struct {
 	loading  *Loading      // to wait for Table; nil: there was nothing to load
 	standing spaceStanding // of the space
 	Set      *CodeSet      // tells sets apart, also in requests; only the committer reads it
+}
+
+// WantCells records that a search would be faster if the codes were by cells, see mih.Query.Recall. It
+// reports whether that is new: then the caller calls Database.WantRerank. Safe for concurrent use.
+func (v *CodeSetView) WantCells() bool {
+	return v.Table.LacksCells() && !v.Set.wantsCells.Load() && !v.Set.wantsCells.Swap(true)
 }
 
 // publish returns the view of the set, in a space with this standing.

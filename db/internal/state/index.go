@@ -324,6 +324,7 @@ func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, 
 			continue
 		}
 		b.Bare, b.Workers = b.Bare || !d.affords(v, set, b), workers
+		b.Cells = set.Set.wantsCells.Load()
 		ctx, op := begin(ctx, event.OpIndex, cv.Name)
 		done := set.event()
 		done.Level = slog.LevelDebug // as it is frequent
@@ -348,8 +349,8 @@ func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, 
 // the rest: they lose their tables when active ones grow, and get them back when they become active. A set
 // without tables is searched by scans and by its postings in the store. Codes and rows are always in memory.
 
-// Due returns the next build for a code set of a view, nil if there is none: a segment of its tail, tables
-// for segments that lack them, or segments without tables when other sets need the memory.
+// Due returns the next build for a code set of a view, nil if there is none: a segment of its tail, cells or
+// tables for segments that lack them, or segments without tables when other sets need the memory.
 func (d *Database) Due(v *View, set *CodeSetView) *mih.Build {
 	if set.Table == nil {
 		return nil
@@ -365,6 +366,8 @@ func (d *Database) Due(v *View, set *CodeSetView) *mih.Build {
 		}
 		b.Bare = true
 	case b != nil:
+	case set.Set.wantsCells.Load() && set.Table.LacksCells():
+		b = set.Table.Rebuild()
 	case set.standing == spaceActive && bare > 0:
 		if all := set.Table.Rebuild(); d.affords(v, set, all) {
 			return all

@@ -147,7 +147,7 @@ func (cv *CollectionView) KeepsVectors(t int) bool {
 	return !m.Sparse && !cv.IndexOnly && m.Dim <= quant.MaxDims
 }
 
-// WantRerank asks the indexer to load rows.
+// WantRerank asks the indexer to load rows, or to make cells.
 func (d *Database) WantRerank() { d.wantIndex() }
 
 // A rerankStep is the next step for some rows in memory: load the rows up to a row, or drop the rows from it
