@@ -102,12 +102,18 @@ type Query struct {
 	// code that may be in the answer is then compared, some nanoseconds each.
 	MinSimilarity float32
 
-	// Recall asks for an answer by vectors, in a trained collection too: on average over queries it has
-	// this share of the K nearest items, above 0 and up to 1 (exact). 0 means the recall of the index of
-	// vectors (Collection.IndexVectors). Without an index every answer by vectors is exact.
-	// Result.Approximate says that items may be missing. The hits are in order, with exact
-	// similarities, and match Where. A cursor goes on behind a page: later pages have nothing that the
-	// page has missed. Searches by codes are always exact.
+	// Recall is the share of the K nearest items that an answer has, on average over queries: above 0, up to
+	// 1 (exact). Where codes are learned it asks for an answer by vectors; 0 then means an answer by codes,
+	// which is exact. For answers by vectors, 0 means the recall of the index of vectors
+	// (Collection.IndexVectors), and without an index they are exact.
+	//
+	// In a collection whose items bring codes, a Recall below 1 lets Search read the cells of codes that are
+	// likely to have the nearest ones, where that is predicted to be faster. How many cells that takes is
+	// measured with codes of the collection when codes are indexed in memory; 0 finds all.
+	//
+	// Result.Approximate says that items may be missing. The hits are in order, with exact distances and
+	// similarities, and match Where. A cursor goes on behind a page: later pages have nothing that the page
+	// has missed.
 	Recall float64
 
 	// Include names what each hit brings besides its key: its cursor, and in Hit.Item parts of the item, of

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/experiments/hashes"
+	"github.com/fddhdb/fddhdb/experiments/joins"
 	"github.com/fddhdb/fddhdb/experiments/labels"
 	"github.com/fddhdb/fddhdb/experiments/makeset"
 	"github.com/fddhdb/fddhdb/experiments/matrix"
@@ -28,6 +29,6 @@ func main() { os.Exit(common.Main(experiments()...)) }
 
 // experiments returns all of them.
 func experiments() []*cobra.Command {
-	return append(paper.Commands(), hashes.Command(), labels.Command(), makeset.Command(), matrix.Command(),
-		orders.Command(), traintime.Command(), vectors.Command(), writes.Command())
+	return append(paper.Commands(), hashes.Command(), joins.Command(), labels.Command(), makeset.Command(),
+		matrix.Command(), orders.Command(), traintime.Command(), vectors.Command(), writes.Command())
 }

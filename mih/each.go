@@ -12,7 +12,8 @@ const cached = 32 << 20
 
 // NearestEach answers several queries as Nearest does: query i with its k[i]. Where
 // scans are needed, and the codes are larger than the caches, it reads these once for all
-// queries, a block at a time. It runs in the caller's goroutine and holds all answers in memory.
+// queries, a block at a time. It runs in the caller's goroutine and holds all answers in
+// memory. It finds all results, whatever the Recall of a query is.
 func (t *Table) NearestEach(ctx context.Context, queries []*Query, k []int) ([][]codec.Near, error) {
 	searches := make([]*search, len(queries))
 	defer func() {
@@ -24,6 +25,8 @@ func (t *Table) NearestEach(ctx context.Context, queries []*Query, k []int) ([][
 	}()
 	for i, q := range queries {
 		searches[i] = t.newSearch(q.Code)
+		exact := *q
+		exact.Recall, q = 0, &exact
 		if err := searches[i].begin(ctx, q, k[i]); err != nil {
 			return nil, err
 		}

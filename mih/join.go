@@ -172,7 +172,8 @@ func (j *Join) cut() []block {
 				probes = (probes + 1) / 2
 			}
 			full := min(n/math.Exp2(float64(b.width)), 1) // share of the buckets with codes
-			cost += later * probes * (1.5 + 5*full)
+			// The table of a wide block is not in the nearest cache.
+			cost += later * (20 + probes*(2+max(float64(b.width-16), 0)*1.5+5*full))
 			if cost < least {
 				cost += pairs * share(b) * (.1 + .15*words)
 			}
@@ -227,7 +228,7 @@ type joinRun struct {
 	sorted       []uint64 // the codes in that order
 	masks        []uint32 // differences to the keys of the other buckets within the tolerance
 	offsets      []uint32 // start of each bucket, and the end of the last one; if there are masks
-	middles      []uint32 // first code of each bucket at From or behind it; if there are masks
+	middles      []uint32 // first code of each bucket at From or behind it; if there are masks and a From
 }
 
 // block finds the pairs that meet in a block, and in none before it.
@@ -315,9 +316,11 @@ func (r *joinRun) findBuckets(b *block) {
 	if len(r.masks) == 0 {
 		return
 	}
+	if r.From > 0 {
+		r.middles = append(r.middles[:0], make([]uint32, 1<<b.width)...)
+	}
 	buckets := 1 << b.width
 	r.offsets = append(r.offsets[:0], make([]uint32, buckets+1)...)
-	r.middles = append(r.middles[:0], make([]uint32, buckets)...)
 	for _, x := range r.order {
 		r.offsets[x>>32+1]++
 		if int(uint32(x)) < r.From {
@@ -326,7 +329,9 @@ func (r *joinRun) findBuckets(b *block) {
 	}
 	for k := range buckets {
 		r.offsets[k+1] += r.offsets[k]
-		r.middles[k] += r.offsets[k]
+		if r.From > 0 {
+			r.middles[k] += r.offsets[k]
+		}
 	}
 }
 
@@ -370,15 +375,18 @@ func (p *joiner) unit(ctx context.Context, from, to int) {
 			p.add(ctx, i, start, i)
 		}
 		for _, mask := range p.masks {
-			// Codes of two buckets are compared once: those of a code behind From with the codes before
-			// it in all buckets, and with the other ones in buckets of lower keys.
+			// Codes of two buckets are compared once: a code behind From with the codes before it in all
+			// buckets, and with the other ones in buckets of lower keys.
 			u := uint32(key) ^ mask
-			end := int(p.middles[u])
-			if u < uint32(key) && !p.Across {
-				end = int(p.offsets[u+1])
+			end := uint32(0)
+			switch {
+			case u < uint32(key) && !p.Across:
+				end = p.offsets[u+1]
+			case p.From > 0:
+				end = p.middles[u]
 			}
-			if start := int(p.offsets[u]); start < end {
-				p.add(ctx, i, start, end)
+			if start := p.offsets[u]; start < end {
+				p.add(ctx, i, int(start), int(end))
 			}
 		}
 		p.compare(ctx, i)

@@ -181,6 +181,12 @@ func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near,
 			return dst, err
 		}
 	}
+	if s.explain.Plan == PlanCells && s.sum < s.k && q.Recall < 1 {
+		// The cells have too few: all have to be found.
+		exact := *q
+		exact.Recall = 1
+		return t.Nearest(ctx, &exact, k, dst, explain)
+	}
 	start := len(dst)
 	dst = s.appendTo(dst)
 	s.explain.Found = len(dst) - start

@@ -187,13 +187,16 @@ func (t *Table) TableBytes() int {
 	return sum
 }
 
-// Covered returns the number of codes in segments with all tables that they can have, in
-// other segments, and in the tail. It counts dead codes too.
+// Covered returns the number of codes in segments with tables, in segments without, and
+// in the tail. It counts dead codes too. Codes that are too long for tables count only in
+// the tail.
 func (t *Table) Covered() (tables, bare, tail int) {
 	for _, g := range t.segments {
-		if g.bare && tabled(t.bits) {
+		switch {
+		case !tabled(t.bits):
+		case g.bare:
 			bare += g.len()
-		} else {
+		default:
 			tables += g.len()
 		}
 	}

@@ -32,7 +32,7 @@ type Query struct {
 	Rerank        string   `json:"rerank,omitempty" doc:"order of the hits: auto, projection, none or asymmetric"`
 	After         string   `json:"after,omitempty" doc:"cursor: go on behind the answer whose next it was"`
 	MinSimilarity float32  `json:"min_similarity,omitempty" doc:"only hits of this similarity or more"`
-	Recall        float64  `json:"recall,omitempty" doc:"answer by vectors with this recall; 1 is exact"`
+	Recall        float64  `json:"recall,omitempty" doc:"share of the nearest to find, on average; 1 is exact; in a trained collection by vectors"`
 	Include       []string `json:"include,omitempty" doc:"parts of items in the hits: labels, fields, payload, vectors, cursor; distances: the number of items at each distance within the radius; explain: how they were found"`
 	Facets        []string `json:"facets,omitempty" doc:"count the items of the answer by label or by fields"`
 	FacetLimit    int      `json:"facet_limit,omitempty" doc:"number of counts of each, the largest first; 0: all"`

@@ -21,6 +21,7 @@ type benching struct {
 	from, to, vectors, codes string
 	k, radius                []int
 	atLeast                  float64 // recall
+	codesOnly                bool    // items bring their codes
 	most                     int     // queries
 }
 
@@ -33,10 +34,10 @@ func benchCommand(e *env) *cobra.Command {
 		(scan). Times are those of the median query (p50), of the slowest but one in a
 		hundred (p99), and the mean, in microseconds.
 
-		plan says how most of the queries were answered; see search --explain. Where
-		vectors answer, found is the share of the hits of the scan that auto has found,
-		on average over the queries. --recall asks for an answer by vectors, with that
-		recall, also where codes would answer.`, `
+		plan says how most of the queries were answered; see search --explain. found is
+		the share of the hits of the scan that auto has found, on average over the
+		queries. --recall lets auto leave some out; where codes are learned it asks for
+		an answer by vectors.`, `
 		fddhdb bench hashes.db --codes queries.npy -k 1,10,100 --radius 0,4,8
 		fddhdb bench wiki.db --vectors query_text.npy --from text --to image --json
 		fddhdb bench photos.db --vectors query.npy --from image --recall .95`).
@@ -49,7 +50,7 @@ func benchCommand(e *env) *cobra.Command {
 	v.f.IntSliceVarP(&o.k, "k", "k", nil,
 		"a `LIST` of numbers of nearest items, such as 1,10,100 (10 without --radius)")
 	v.f.IntSliceVar(&o.radius, "radius", nil, "a `LIST` of radii in bits, such as 0,4,8")
-	flags.Recall(v.f, &o.atLeast, "search by vectors, for a recall such as .95")
+	flags.Recall(v.f, &o.atLeast, "the part `X` of the nearest to find, such as .95")
 	v.count(&o.most, "queries", 1000, 1, "the first `N` rows of the file, at most")
 	return v.does(func() error {
 		switch {
@@ -57,8 +58,8 @@ func benchCommand(e *env) *cobra.Command {
 			return exit.Usagef("bench needs queries: --vectors FILE with --from NAME, or --codes FILE")
 		case (o.vectors == "") != (o.from == ""):
 			return exit.Usagef("--from NAME is the modality of --vectors FILE: give both, or --codes alone")
-		case v.given("recall") && (o.codes != "" || o.radius != nil):
-			return exit.Usagef("--recall asks for the nearest vectors: leave out --codes and --radius")
+		case v.given("recall") && o.radius != nil:
+			return exit.Usagef("--recall is of the nearest items: leave out --radius")
 		case o.k != nil && slices.Min(o.k) < 1:
 			return exit.Usagef("-k %d: 1 or more are possible", slices.Min(o.k))
 		case o.radius != nil && slices.Min(o.radius) < 0:
@@ -82,7 +83,7 @@ type benchLine struct {
 	P99     float64  `json:"p99_us"`
 	Mean    float64  `json:"mean_us"`
 	AvgHits float64  `json:"avg_hits"`
-	Found   *float64 `json:"recall_found,omitempty"` // of what the scan has found; where vectors answer
+	Found   *float64 `json:"recall_found,omitempty"` // of what the scan has found, if auto may miss some
 
 	hits [][]db.Hit
 }
@@ -111,7 +112,7 @@ func (o *benching) run() error {
 		if err != nil {
 			return err
 		}
-		byVectors := auto.Plan == "vectors" || auto.Plan == "cells"
+		byVectors := !o.codesOnly && (auto.Plan == "vectors" || auto.Plan == "cells")
 		all := slices.Clone(queries)
 		for i := range all {
 			if byVectors {
@@ -124,7 +125,7 @@ func (o *benching) run() error {
 		if err != nil {
 			return err
 		}
-		if byVectors {
+		if byVectors || auto.Plan == "cells" {
 			auto.Found = shareFound(auto.hits, scan.hits)
 		}
 		for _, l := range []*benchLine{auto, scan} {
@@ -149,14 +150,22 @@ func (o *benching) run() error {
 	})
 }
 
-// shareFound returns the share of the hits of exact answers that other ones have, on average. A hit as
-// similar as the last of the exact answer counts: either may stand there.
+// shareFound returns the share of the hits of exact answers that other ones have, on average. A hit as near
+// as the last of the exact answer counts: either may stand there.
 func shareFound(answers, exact [][]db.Hit) *float64 {
 	share := 0.0
 	for i, all := range exact {
 		found := 0
 		for _, h := range answers[i] {
-			if len(all) > 0 && h.Similarity >= all[len(all)-1].Similarity {
+			if len(all) == 0 {
+				break
+			}
+			last := all[len(all)-1]
+			near := h.Distance <= last.Distance
+			if h.Distance < 0 { // vectors were compared
+				near = h.Similarity >= last.Similarity
+			}
+			if near {
 				found++
 			}
 		}
@@ -254,6 +263,7 @@ func (o *benching) queries() (queries []db.Query, err error) {
 		}
 		return nil
 	}
+	o.codesOnly = o.schema.Bits > 0
 	if o.codes != "" {
 		err = o.eachCode(o.codes, stats.Bits, -1, keep)
 	} else if m, bad := o.modality("--from", o.from); bad != nil {

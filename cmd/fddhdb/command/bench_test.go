@@ -169,7 +169,7 @@ func TestBenchErrors(t *testing.T) {
 		{dir + " --codes q -k 0", "-k 0: 1 or more", exit.Usage},
 		{dir + " --codes q -k ten", `-k "ten"`, exit.Usage},
 		{dir + " --codes q --radius 3,-1", "--radius -1: 0 or more", exit.Usage},
-		{dir + " --codes q --recall .9", "--recall asks for the nearest vectors", exit.Usage},
+		{dir + " --codes q --recall .9 --radius 3", "--recall is of the nearest items", exit.Usage},
 		{dir + " --vectors v --from e --recall 2", `--recall "2": above 0, up to 1`, exit.Usage},
 		{dir + " --vectors v --from image", `--from: there is no modality "image"`, exit.Usage},
 		{dir + " --codes " + empty.path("short.npy"), "", exit.Failed},

@@ -29,8 +29,9 @@ func dupsCommand(e *env) *cobra.Command {
 		"Find duplicates: groups of items that are alike", `
 		Dups lists the groups of items whose codes differ in at most --radius bits, exactly.
 		Codes that import --pictures or --texts has made need no radius: it is that of the
-		hash, 31 of pdq, 7 of phash, 4 of dhash and 3 of simhash. The first item of a group is the one to keep, and the others are within the radius
-		of it. An item is in one group at most.
+		hash, 31 of pdq, 7 of phash, 4 of dhash and 3 of simhash. The first item of a group
+		is the one to keep, and the others are within the radius of it. An item is in one
+		group at most.
 
 		--keep says which item of a group is the one to keep:
 		  oldest     the item that was stored first (default)

@@ -82,6 +82,7 @@ func searchCommand(e *env) *cobra.Command {
 		There are no distances and scores then. An index of vectors (see index) makes it
 		faster, and may leave items out: --recall X asks for the part X of the nearest, on
 		average; 1 compares all. In a trained collection --recall asks for an answer by vectors.
+		Where items bring their codes it lets a search by codes leave items out, too.
 
 		--rerank is the order of hits by codes. The score says how well the projection of the
 		query agrees with a code; queries by code have none.
@@ -176,8 +177,8 @@ func (o *searching) check() (err error) {
 		return exit.Usagef("--row names a row of --vectors or --codes, neither of which is given")
 	case o.excludeSelf && o.key == "":
 		return exit.Usagef("--exclude-self leaves out the item of --key, which is not given")
-	case o.given("recall") && (byCode || o.given("radius") || o.rerank != "auto"):
-		return exit.Usagef("--recall is of answers by vectors: leave out --radius, --rerank and queries by code")
+	case o.given("recall") && (o.given("radius") || o.rerank != "auto"):
+		return exit.Usagef("--recall is of the nearest items: leave out --radius and --rerank")
 	case o.turns && len(o.picture) == 0:
 		return exit.Usagef("--turns turns the picture of --picture, which is not given")
 	case o.turns && (o.after != "" || o.facets != "" || o.explain):

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/cells"
 	"github.com/fddhdb/fddhdb/internal/quant"
+	"github.com/fddhdb/fddhdb/mih"
 )
 
 // An index of vectors saves most comparisons of an answer by vectors. The search visits cells, the most
@@ -192,6 +193,9 @@ func (s *Searcher) load(ctx context.Context, o *indexSearch, with comparison) (*
 
 // Approximate reports whether items may be missing from the answer.
 func (s *Searcher) Approximate() bool {
+	if !s.byVectors {
+		return s.How().Plan == mih.PlanCells
+	}
 	return s.cells != nil && slices.ContainsFunc(s.cells.of, func(o *indexSearch) bool { return o != nil })
 }
 

@@ -77,7 +77,7 @@ func (s *Searcher) Report(hits int) *report.Explain {
 		ScannedFields: scanned,
 		Plan:          f.Plan.String(), Rerank: s.orderName(), Substrings: append([]int{}, f.Substrings...),
 		Probes: f.Probes, Candidates: f.Candidates, Compared: f.Compared,
-		Scanned: f.Scanned, Tail: f.Tail, Abandoned: f.Abandoned, Codes: f.Found,
+		Scanned: f.Scanned, Tail: f.Tail, Abandoned: f.Abandoned, Codes: f.Found, Recall: f.Recall,
 		Hits: hits, Distinct: s.Set.Codes, Predicted: map[string]float64{},
 		EncodeUS: microseconds(t.Encode), SearchUS: microseconds(t.Search),
 		ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),
@@ -151,7 +151,7 @@ func (s *Searcher) predict(radius int) map[mih.Plan]float64 {
 // ops are the calls that are counted by plan.
 var ops = [...]event.Op{event.OpSearch, event.OpSearchRadius}
 
-const plans = mih.PlanBlockScan + 1
+const plans = mih.PlanCells + 1
 
 // figures count finished searches. Safe for concurrent use.
 type figures struct {

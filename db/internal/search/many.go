@@ -42,7 +42,7 @@ func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.Collectio
 		if s.byVectors {
 			continue
 		}
-		if mq := s.query(ctx, k); !s.byScore && !s.usesStore(mq, -1) {
+		if mq := s.query(ctx, k); !s.byScore && mq.Recall == 0 && !s.usesStore(mq, -1) {
 			scan := shared[s.Set]
 			if scan == nil {
 				scan = new(sharedScan)

@@ -168,7 +168,8 @@ const noRow = math.MaxUint32
 // until it has closed the searcher. New evaluates the filter, which reads the store; it does not search for
 // codes.
 //
-// Vectors answer if the collection has no model or the query has a Recall, see vectors.go. Mistakes in the
+// Vectors answer if the collection has no model, or the query has a Recall and the collection vectors, see
+// vectors.go. Mistakes in the
 // query are fault.ErrInvalid, in its expression a fault.WhereError. ErrNoModel: the query needs codes and
 // there are none, or the model does not know the modality. ErrBusy: the space is being built. ErrNotFound: an
 // unknown key or space. If ctx has ended, its error comes back unchanged.
@@ -200,7 +201,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if s.args, err = where.Spell(q.Args); err != nil {
 		return nil, err // an error that the expression has not met before
 	}
-	if cv.Space == nil || q.Recall > 0 || q.Forced != nil {
+	if cv.Space == nil || q.Recall > 0 && !cv.CodesOnly() || q.Forced != nil {
 		if err = s.startByVectors(ctx); err == nil {
 			err = s.checkSimilarity(q.Order)
 		}
@@ -340,7 +341,7 @@ func (s *Searcher) storedPlan() mih.Plan {
 // least similarity, a code weighs only the items that may be hits, so the table goes on until it has k of
 // them.
 func (s *Searcher) query(ctx context.Context, k int) *mih.Query {
-	q := &mih.Query{Code: s.p.Code, Filter: s.filter, Plan: s.plan}
+	q := &mih.Query{Code: s.p.Code, Filter: s.filter, Plan: s.plan, Recall: s.q.Recall}
 	if s.weighs() {
 		q.Weight = func(n uint32, distance int) int {
 			return s.weigh(ctx, s.Set.Table.Rows(n), n, distance,
@@ -376,6 +377,9 @@ func (s *Searcher) within(ctx context.Context) *mih.Query {
 func (s *Searcher) Within(ctx context.Context, r int) (err error) {
 	if s.byVectors {
 		return s.noRadius()
+	}
+	if s.q.Recall > 0 {
+		return fault.Invalid("recall %v is of the nearest items, and a radius finds all: leave it out", s.q.Recall)
 	}
 	start := s.Explain.now()
 	s.radius = r
