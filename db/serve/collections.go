@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fddhdb/fddhdb/codec/perceptual"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/backup"
@@ -144,9 +145,13 @@ func registerCollections(t *router) {
 		func(ctx context.Context, c api.Collection, r *request, _ *none) (*rest.Collection, error) {
 			schema, err := c.Schema(ctx)
 			database := r.PathValue("database")
-			return &rest.Collection{Name: c.Name(), ID: c.ID(), Schema: schema,
+			out := &rest.Collection{Name: c.Name(), ID: c.ID(), Schema: schema,
 				Texts: r.s.modalitiesOf(database, c.Name(), db.InputText),
-				Files: r.s.modalitiesOf(database, c.Name(), db.InputFile)}, err
+				Files: r.s.modalitiesOf(database, c.Name(), db.InputFile), Hashed: r.s.hashed(&schema)}
+			if hash := perceptual.Named(schema.Hash); hash != nil {
+				out.Near = hash.Near
+			}
+			return out, err
 		}, inSpace...)
 	of(t, "PUT", ofCollection, Admin, "Create a collection",
 		func(ctx context.Context, d api.Database, r *request, in *db.Schema) (*rest.Collection, error) {

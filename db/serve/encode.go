@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/codec/perceptual"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -45,21 +46,20 @@ const maxText = 16 << 10
 // registerEncoding adds the routes that make vectors and codes.
 func registerEncoding(t *router) {
 	embed := handle(t, "POST", ofCollection+":embed", Read,
-		"Make the vector of a text or of a file, by the encoder of the collection",
+		"Make the vector of a text or of a file, by the encoder of the collection, or its code, by the hash",
 		func(ctx context.Context, r *request, in *rest.Embedding) (*rest.Embedded, error) {
 			c, err := r.collection(ctx)
 			if err != nil {
 				return nil, err
 			}
 			if (in.Text == "") == (in.File == nil) {
-				return nil, fault.Invalid("text or file: one of them is to become a vector")
+				return nil, fault.Invalid("text or file: one of them is to become a query")
 			}
 			input, content := db.InputText, []byte(in.Text)
 			if in.File != nil {
 				input, content = db.InputFile, in.File
 			}
-			from, x, err := r.embed(ctx, c, in.From, input, content)
-			return &rest.Embedded{From: from, Vector: x}, err
+			return r.embed(ctx, c, in.From, input, content)
 		})
 	embed.untimed, embed.large = true, true
 	handle(t, "POST", ofCollection+":encode", Read, "Make the code of a query or of an item, without storing it",
@@ -82,8 +82,8 @@ func registerEncoding(t *router) {
 		}, inSpace...)
 }
 
-// asks runs a query of a request on its collection. A text becomes a vector first. Meanwhile other requests
-// work: the program that makes it may take minutes.
+// asks runs a query of a request on its collection. A text becomes a vector or a code first. Meanwhile other
+// requests work: the program that makes a vector may take minutes.
 func (r *request) asks(ctx context.Context, in *rest.Query,
 	run func(ctx context.Context, c api.Collection, q db.Query) error) error {
 	q, err := in.Query()
@@ -108,11 +108,11 @@ func (r *request) asks(ctx context.Context, in *rest.Query,
 		slow, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		defer context.AfterFunc(r.s.ends, func() { cancel(rest.ErrClosing) })()
-		from, x, err := r.embed(slow, c, in.From, db.InputText, []byte(in.Text))
+		of, err := r.embed(slow, c, in.From, db.InputText, []byte(in.Text))
 		if err != nil {
 			return err
 		}
-		q.From, q.Vector, q.Sparse = from, x.Dense, x.Sparse
+		q.From, q.Vector, q.Sparse, q.Code = of.From, of.Vector.Dense, of.Vector.Sparse, of.Code
 		timed, stop := context.WithTimeout(slow, r.s.opt.Timeout)
 		defer stop()
 		if err := r.s.wait(timed); err != nil {
@@ -144,30 +144,38 @@ func (r *request) mostHits(q db.Query) int {
 	return r.s.opt.MaxK
 }
 
-// embed returns the vector of a text or a file, and its modality: from, or the only one for which there are
-// such vectors.
+// embed returns the code of a text or a file, if the collection has a hash. Else it returns the vector, of
+// the modality from, or of the only one for which there are such vectors.
 func (r *request) embed(ctx context.Context, c api.Collection, from string, input db.EncoderInput,
-	content []byte) (string, rest.Vector, error) {
-	none := rest.Vector{}
+	content []byte) (*rest.Embedded, error) {
+	if input == db.InputText && len(bytes.TrimSpace(content)) == 0 {
+		return nil, fault.Invalid("text: it is blank")
+	}
+	schema, err := c.Schema(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if schema.Hash != "" {
+		if hashed := r.s.hashed(&schema); hashed != input {
+			return nil, fault.Invalid("the codes of collection %q are by %s, and this server makes none of %ss",
+				c.Name(), schema.Hash, input)
+		}
+		code, err := r.hash(ctx, perceptual.Named(schema.Hash), content)
+		return &rest.Embedded{From: from, Code: code}, err
+	}
 	possible := r.s.modalitiesOf(r.PathValue("database"), c.Name(), input)
 	switch {
-	case input == db.InputText && len(bytes.TrimSpace(content)) == 0:
-		return "", none, fault.Invalid("text: it is blank")
 	case input == db.InputText && len(content) > maxText:
-		return "", none, fmt.Errorf("%w: text: it has %d bytes, and %d are possible", rest.ErrTooLarge,
-			len(content), maxText)
+		return nil, fmt.Errorf("%w: text: it has %d bytes, and %d are possible", rest.ErrTooLarge, len(content),
+			maxText)
 	case len(possible) == 0:
-		return "", none, fault.Invalid("collection %q has no encoder of %ss here: fddhdb encoder DIR --set NAME=COMMAND stores one",
+		return nil, fault.Invalid("collection %q has no encoder of %ss here: fddhdb encoder DIR --set NAME=COMMAND stores one",
 			c.Name(), input)
 	case from == "" && len(possible) == 1:
 		from = possible[0]
 	case !slices.Contains(possible, from):
-		return "", none, fault.Invalid("from: %q: the encoders of %ss are for %s", from, input,
+		return nil, fault.Invalid("from: %q: the encoders of %ss are for %s", from, input,
 			strings.Join(possible, ", "))
-	}
-	schema, err := c.Schema(ctx)
-	if err != nil {
-		return "", none, err
 	}
 	of := Encoding{Database: r.PathValue("database"), Collection: c.Name(), Modality: from, Input: input}
 	for _, m := range schema.Modalities {
@@ -179,7 +187,45 @@ func (r *request) embed(ctx context.Context, c api.Collection, from string, inpu
 	if errors.Is(context.Cause(ctx), rest.ErrClosing) {
 		err = rest.ErrClosing
 	}
-	return from, rest.Vector{Dense: dense, Sparse: sparse}, err
+	return &rest.Embedded{From: from, Vector: rest.Vector{Dense: dense, Sparse: sparse}}, err
+}
+
+// hashed returns what the server makes codes of by the hash of a collection; "" if it makes none.
+func (s *Server) hashed(schema *db.Schema) db.EncoderInput {
+	switch hash := perceptual.Named(schema.Hash); {
+	case hash == nil:
+	case hash.OfText != nil:
+		return db.InputText
+	case s.opt.Decode != nil:
+		return db.InputFile
+	}
+	return ""
+}
+
+// hash returns the code of a text or a picture. It takes a place for that. A picture in memory is much larger
+// than its file, so there is one at most for each processor.
+func (r *request) hash(ctx context.Context, by *perceptual.Hash, content []byte) (code []byte, err error) {
+	if by.OfPicture != nil {
+		select {
+		case r.s.decoding <- struct{}{}:
+			defer func() { <-r.s.decoding }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if err := r.s.wait(ctx); err != nil {
+		return nil, err
+	}
+	defer r.s.leave()
+	if by.OfText != nil {
+		return by.OfText(string(content)), nil
+	}
+	m, err := r.s.opt.Decode(bytes.NewReader(content))
+	if err != nil {
+		return nil, fault.Invalid("file: %w", err)
+	}
+	code, _ = by.OfPicture(m)
+	return code, nil
 }
 
 // modalitiesOf returns the modalities of a collection for which there are vectors of such inputs.

@@ -141,7 +141,7 @@ func (r *request) queries() (all []db.Query, radii []int, err error) {
 		switch {
 		case err != nil:
 		case in.Text != "" || in.FacetLimit != 0:
-			err = fault.Invalid("text and facet_limit are for :search alone; :embed makes a vector of a text")
+			err = fault.Invalid("text and facet_limit are for :search alone; :embed makes a vector or a code of a text")
 		case in.Radius != nil && *in.Radius < 0:
 			err = fault.Invalid("radius %d: 0 or more bits are possible", *in.Radius)
 		case in.Radius != nil:

@@ -2,6 +2,8 @@ package serve
 
 import (
 	"context"
+	"image"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -60,6 +62,10 @@ type Options struct {
 	// Encoder makes vectors of texts and files; nil: nobody does.
 	Encoder Encoder
 
+	// Decode decodes a picture, so that its code, by the hash of a collection, can be a query. It bounds the
+	// pixels. An error refuses the picture. nil: nobody does.
+	Decode func(content io.ReadSeeker) (image.Image, error)
+
 	// Pictures finds the pictures of items that are files; nil: nobody does.
 	Pictures Pictures
 
@@ -75,6 +81,7 @@ type Server struct {
 	opt       Options
 	routes    *router
 	places    chan struct{}
+	decoding  chan struct{} // has the pictures that are decoded now, one for each processor
 	waiting   atomic.Int32
 	streams   atomic.Int32 // requests that take no place
 	held      atomic.Int64 // bytes of bodies in memory
@@ -120,7 +127,8 @@ func New(databases map[string]api.Database, opt Options) (*Server, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{databases: maps.Clone(databases), opt: opt, places: make(chan struct{}, opt.Requests)}
+	s := &Server{databases: maps.Clone(databases), opt: opt, places: make(chan struct{}, opt.Requests),
+		decoding: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	s.ends, s.end = context.WithCancel(context.Background())
 	s.jobs.byID = map[string]*job{}
 	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(2048),

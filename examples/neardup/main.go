@@ -1,106 +1,102 @@
+// Neardup finds copies of pictures: smaller, darker, cropped or saved badly. It paints 300 pictures and
+// copies of some, stores the PDQ hash of each as its code, and lists the groups of codes that are near each
+// other. Nothing is learned.
+//
+//	go run ./examples/neardup
+//	go run ./examples/neardup FOLDER
+//
+// The second form saves the pictures in a folder, so that you can try the command with them:
+//
+//	fddhdb import copies.db --init --pictures FOLDER
+//	fddhdb dups copies.db
+//
+// The program imports db and codec/perceptual. Example runs it and has its output.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"image"
+	"image/png"
 	"io"
+	"iter"
 	"os"
+	"path/filepath"
 
+	"github.com/fddhdb/fddhdb/codec/perceptual"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 func main() {
-	err := command(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
+	var err error
+	if len(os.Args) > 1 {
+		err = save(os.Args[1], paintings())
+	} else {
+		err = find(context.Background(), paintings(), os.Stdout)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "neardup:", err)
 		os.Exit(1)
 	}
 }
 
-// command runs a command line. args does not have the name of the program.
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	flags := flag.NewFlagSet("neardup", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	keep := flags.String("db", "", "keep the database in `DIR`, or go on with the one that is there")
-	if err := flags.Parse(args); err != nil {
+// find lists the groups of copies among pictures, the largest picture of each first.
+func find(ctx context.Context, pictures iter.Seq2[string, image.Image], out io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "neardup")
+	if err != nil {
 		return err
 	}
-	folder := flags.Arg(0)
-	if flags.NArg() > 1 || *keep != "" && folder == "" {
-		return errors.New("one folder of pictures is expected, neardup [-db DIR] FOLDER; neardup alone paints pictures")
-	}
-	if folder != "" {
-		if info, err := os.Stat(folder); err != nil {
-			return err
-		} else if !info.IsDir() {
-			return fmt.Errorf("%s is a file, and a folder of pictures is expected", folder)
-		}
-	}
-	dir := *keep
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "fddhdb-neardup-"); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	d, err := db.Open(dir, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	c, err := d.Collection("main")
-	if errors.Is(err, db.ErrNotFound) {
-		c, err = d.CreateCollection(ctx, "main", db.Schema{Bits: bits})
-	}
+	pdq := perceptual.Named("pdq")
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: pdq.Bits, Hash: pdq.Name,
+		Fields: []db.Field{{Name: "width", Type: db.Int}}})
 	if err != nil {
 		return err
 	}
-	f := &finder{c: c, out: stdout}
-	if folder == "" {
-		return f.lookAtPaintings(ctx)
+	batch := d.NewBatch()
+	for name, picture := range pictures {
+		code, _ := pdq.OfPicture(picture)
+		err := batch.Put(c, &db.Item{Key: name, Code: code,
+			Fields: map[string]any{"width": int64(picture.Bounds().Dx())}})
+		if err != nil {
+			return err
+		}
 	}
-	if err := f.lookAtFolder(ctx, folder, stderr); err != nil {
+	if err := batch.Commit(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "New pictures: %d. Like another: %d.\n", f.looked, f.alike)
-	if *keep != "" {
-		fmt.Fprintf(stdout, "To see them: fddhdb explore %q --pictures %q --open\n", dir, folder)
+	like := db.Likeness{Radius: pdq.Near}
+	for group, err := range c.Groups(ctx, db.GroupQuery{Likeness: like, Keep: "max width"}) {
+		if err != nil {
+			return err
+		}
+		for _, copied := range group.Items[1:] {
+			fmt.Fprintf(out, "%s is like %s: %d of %d bits differ\n", copied.Key, group.Items[0].Key,
+				copied.Distance, pdq.Bits)
+		}
 	}
 	return nil
 }
 
-const (
-	bits   = 64 // of a hash
-	radius = 8  // the hashes of a picture and its copy differ in so many bits at most
-)
-
-// A finder compares pictures with those that are stored, and stores them.
-type finder struct {
-	c             *db.Collection
-	out           io.Writer
-	looked, alike int // pictures so far, and those of them that look like another
-}
-
-// look says which stored picture looks most like this one, if one does, and stores it.
-func (f *finder) look(ctx context.Context, name string, picture image.Image) error {
-	f.looked++
-	code := hash(picture)
-	near, err := f.c.SearchRadius(ctx, db.Query{Code: code}, radius)
-	if err != nil {
+// save writes pictures to a folder, which it makes.
+func save(folder string, pictures iter.Seq2[string, image.Image]) error {
+	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
-	defer near.Close()
-	for hit, err := range near.Hits(ctx) { // the nearest first
+	for name, picture := range pictures {
+		f, err := os.Create(filepath.Join(folder, name+".png"))
 		if err != nil {
 			return err
 		}
-		f.alike++
-		fmt.Fprintf(f.out, "%s looks like %s: distance %d of %d bits\n", name, hit.Key, hit.Distance, bits)
-		break
+		if err := errors.Join(png.Encode(f, picture), f.Close()); err != nil {
+			return err
+		}
 	}
-	_, err = f.c.Put(ctx, &db.Item{Key: name, Code: code})
-	return err
+	return nil
 }

@@ -2,75 +2,69 @@ package main
 
 import (
 	"bytes"
-	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
 	"image/jpeg"
+	"iter"
 	"math/rand/v2"
 )
 
-// lookAtPaintings looks at 300 pictures that the program paints, and at copies of some.
-func (f *finder) lookAtPaintings(ctx context.Context) error {
-	for i := range 300 {
-		name, picture := fmt.Sprint("picture ", i), paint(uint64(i))
-		if err := f.look(ctx, name, picture); err != nil {
-			return err
-		}
-		var copied image.Image
-		switch i {
-		case 60:
-			name, copied = name+" cropped", crop(picture)
-		case 120:
-			name, copied = name+" darker", darken(picture)
-		case 180:
-			name, copied = name+" smaller", shrink(picture)
-		case 240:
-			var err error
-			if copied, err = saveBadly(picture); err != nil {
-				return err
+// paintings yields 300 pictures and copies of some, by name.
+func paintings() iter.Seq2[string, image.Image] {
+	copies := map[int]struct {
+		name string
+		of   func(m *image.Gray) image.Image
+	}{60: {"cropped", crop}, 120: {"darker", darken}, 180: {"smaller", shrink},
+		240: {"saved badly", saveBadly}}
+	return func(yield func(string, image.Image) bool) {
+		for i := range 300 {
+			name, picture := fmt.Sprint("picture ", i), paint(uint64(i))
+			if !yield(name, picture) {
+				return
 			}
-			name += " saved badly"
-		default:
-			continue
-		}
-		if err := f.look(ctx, name, copied); err != nil {
-			return err
+			if c, is := copies[i]; is && !yield(name+" "+c.name, c.of(picture)) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // paint returns a picture of rectangles. It depends on the seed alone.
 func paint(seed uint64) *image.Gray {
 	random := rand.New(rand.NewPCG(seed, 0))
-	m := image.NewGray(image.Rect(0, 0, 120, 90))
+	m := image.NewGray(image.Rect(0, 0, 240, 180))
 	for range 40 {
-		x, y := random.IntN(120), random.IntN(90)
-		shape := image.Rect(x-10-random.IntN(30), y-10-random.IntN(20), x+10, y+10)
+		x, y := random.IntN(240), random.IntN(180)
+		shape := image.Rect(x-20-random.IntN(60), y-20-random.IntN(40), x+20, y+20)
 		draw.Draw(m, shape, image.NewUniform(color.Gray{Y: uint8(random.Uint32())}), image.Point{}, draw.Src)
 	}
 	return m
 }
 
-func crop(m *image.Gray) image.Image { return m.SubImage(m.Rect.Inset(3)) }
+func crop(m *image.Gray) image.Image { return m.SubImage(m.Rect.Inset(2)) }
 
 func darken(m *image.Gray) image.Image {
 	return change(m.Rect, func(x, y int) int { return int(m.GrayAt(x, y).Y) * 2 / 3 })
 }
 
 func shrink(m *image.Gray) image.Image {
-	return change(image.Rect(0, 0, m.Rect.Dx()/2, m.Rect.Dy()/2),
-		func(x, y int) int { return int(m.GrayAt(2*x, 2*y).Y) })
+	at := func(x, y int) int { return int(m.GrayAt(x, y).Y) }
+	return change(image.Rect(0, 0, m.Rect.Dx()/2, m.Rect.Dy()/2), func(x, y int) int {
+		return (at(2*x, 2*y) + at(2*x+1, 2*y) + at(2*x, 2*y+1) + at(2*x+1, 2*y+1)) / 4
+	})
 }
 
-func saveBadly(m *image.Gray) (image.Image, error) {
+func saveBadly(m *image.Gray) image.Image {
 	var file bytes.Buffer
-	if err := jpeg.Encode(&file, m, &jpeg.Options{Quality: 10}); err != nil {
-		return nil, err
+	err := jpeg.Encode(&file, m, &jpeg.Options{Quality: 10})
+	saved, err2 := jpeg.Decode(&file)
+	if err := errors.Join(err, err2); err != nil {
+		panic(err) // a picture of this size can be saved
 	}
-	return jpeg.Decode(&file)
+	return saved
 }
 
 // change returns a picture with this light.

@@ -25,6 +25,10 @@ type Collection struct {
 	Schema db.Schema `json:"schema"`
 	Texts  []string  `json:"texts,omitempty" doc:"modalities whose vectors the server makes of texts"`
 	Files  []string  `json:"files,omitempty" doc:"modalities whose vectors the server makes of files, such as pictures"`
+
+	// Hashed and Near are of the hash of the collection.
+	Hashed db.EncoderInput `json:"hashed,omitempty" doc:"what the server makes codes of, by the hash of the collection: text or file"`
+	Near   int             `json:"near,omitempty" doc:"distance of copies by that hash, to begin with, in bits"`
 }
 
 // Count is a number of items.
@@ -105,17 +109,19 @@ type Renaming struct {
 	New string `json:"new"`
 }
 
-// Embedding asks for the vector of a text or a file.
+// Embedding asks for what a text or a file becomes as a query.
 type Embedding struct {
 	From string `json:"from,omitempty" doc:"modality of the vector; default: the only one that has an encoder"`
 	Text string `json:"text,omitempty"`
 	File []byte `json:"file,omitempty" doc:"contents of a file, such as a picture"`
 }
 
-// Embedded is the vector of a text or a file.
+// Embedded is what a text or a file becomes as a query: its code, where the collection has a hash, or else
+// its vector. The names are those of Query.
 type Embedded struct {
-	From   string `json:"from" doc:"modality of the vector"`
-	Vector Vector `json:"vector"`
+	From   string `json:"from,omitempty" doc:"modality of the vector"`
+	Vector Vector `json:"vector,omitzero"`
+	Code   Hex    `json:"code,omitempty" doc:"in hexadecimal digits, by the hash of the collection"`
 }
 
 // Encoding asks for a code: of a query, or of an item without labels.

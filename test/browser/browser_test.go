@@ -124,8 +124,13 @@ func exploreEmoji(t *testing.T) *url.URL {
 // setEncoder stores an encoder of emoji in the database, as NAME=COMMAND, and trusts it.
 func setEncoder(t *testing.T, dir, input, encoder string) {
 	t.Helper()
-	set := exec.Command(program, "encoder", dir, "--collection", "emoji", "--input", input, "--set", encoder)
-	if out, err := set.CombinedOutput(); err != nil {
+	fddhdb(t, "encoder", dir, "--collection", "emoji", "--input", input, "--set", encoder)
+}
+
+// fddhdb runs a verb.
+func fddhdb(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"image"
 	"io"
 	"maps"
 	"net/http"
@@ -85,6 +87,13 @@ func serving(t *testing.T, opt serve.Options) *checker {
 		t.Fatal(err)
 	}
 	opt.Encoder = encoder{}
+	opt.Decode = func(content io.ReadSeeker) (image.Image, error) {
+		b, err := io.ReadAll(content)
+		if err != nil || b[len(b)-1] == 0 {
+			return nil, errors.New("it does not like this")
+		}
+		return image.NewGray(image.Rect(0, 0, 9, 8)), nil
+	}
 	s, err := serve.New(map[string]api.Database{"photos": api.Folder(d, stores)}, opt)
 	if err != nil {
 		t.Fatal(err)

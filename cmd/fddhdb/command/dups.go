@@ -21,7 +21,6 @@ type dups struct {
 	against       string
 	pairs         bool
 	limit, delete int
-	cursor        string // of the last line
 }
 
 func dupsCommand(e *env) *cobra.Command {

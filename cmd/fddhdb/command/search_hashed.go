@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/codec/perceptual"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -24,9 +24,9 @@ func (o *searching) eachHashed(f func(queryName, db.Query) error) error {
 		}
 	}
 	for _, file := range o.picture {
-		m, err := source.ReadPicture(file)
+		m, _, err := picture.ReadFile(file)
 		if err != nil {
-			return exit.Failedf("--picture: %w", err)
+			return exit.Failedf("--picture %s: %w", file, err)
 		}
 		code, _ := hash.OfPicture(m)
 		if o.turns {

@@ -1,6 +1,6 @@
-// Package picture finds the files of pictures that items name, below one folder, for explore; and makes
-// contact sheets of answers to queries: one self-contained file of HTML, a row a query, with the pictures or
-// texts of the hits.
+// Package picture finds the files of pictures that items name, below one folder, for explore; decodes
+// pictures for their hashes; and makes contact sheets of answers to queries: one self-contained file of HTML,
+// a row a query, with the pictures or texts of the hits.
 //
 // It reads items of package db, and imports no verb. A Folder is safe for concurrent use; a Sheet belongs to
 // one goroutine.

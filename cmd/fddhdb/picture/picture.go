@@ -1,10 +1,8 @@
 package picture
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -34,11 +32,10 @@ func OpenFolder(path string, is func(head []byte) bool) (*Folder, error) {
 		return nil, nil
 	}
 	root, err := os.OpenRoot(path)
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return nil, exit.Usagef("--pictures %s: %w", path, p.Err)
+	if err != nil {
+		return nil, exit.Usagef("--pictures %s: %w", path, Reason(err))
 	}
-	return &Folder{root, is}, err
+	return &Folder{root, is}, nil
 }
 
 // Close closes the folder.

@@ -475,12 +475,10 @@ class Item:
         """The vectors by modality: arrays of float32, and {index: number} if they are sparse."""
         return {name: dict(zip(x["i"], x["v"])) if isinstance(x, dict) else _numpy().array(x, dtype="f4")
                 for name, x in self.form.get("vectors", {}).items()}
-
     def to_dict(self) -> JSON:
         parts = {"payload": self.payload, "code": self.code, "vectors": "vectors" in self.form and self.vectors or None}
         return {"key": self.key, "labels": self.labels, "fields": self.fields,
                 **{name: x for name, x in parts.items() if x is not None}}
-
     def __repr__(self) -> str:
         parts = (f"{name}={x!r}" for name, x in vars(self).items() if name != "form" and x is not None)
         return f"{type(self).__name__}({', '.join(parts)})"
@@ -493,7 +491,6 @@ class Hit(Item):
         self.score: float | None = form.get("score")
         self.similarity: float | None = form.get("similarity")
         self.cursor: str | None = form.get("cursor")
-
     def figures(self) -> JSON: return {"distance": self.distance, "score": self.score, "similarity": self.similarity}
     def to_dict(self) -> JSON: return {"key": self.key, **self.figures(), **super().to_dict()}
 
@@ -507,14 +504,12 @@ class Hits(Sequence[Hit]):
         self.facets: List[JSON] = form.get("facets") or []
         self.approximate = bool(form.get("approximate"))
         self.distances, self.explain = form.get("distances"), form.get("explain")  # if include names them
-
     def pages(self) -> Iterator[Hits]:
         """Yields these hits and all that follow, by pages of this length."""
         page: Hits | None = self
         while page is not None:
             yield page
             page = self._more(page.next) if page.next else None
-
     def __getitem__(self, i: Any) -> Any: return self._hits[i]
     def __len__(self) -> int: return len(self._hits)
     def to_dicts(self) -> List[JSON]: return [h.to_dict() for h in self._hits]
@@ -585,14 +580,16 @@ class Database:
     def collection(self, name: str = "main") -> Collection:
         return Collection(self, self._server.ask("GET", "/collections/" + _escape(name)))
     def create(self, name: str = "main", modalities: Mapping[str, Any] | None = None,
-               fields: Mapping[str, Any] | None = None, *, bits: int = 0, exist_ok: bool = False) -> Collection:
+               fields: Mapping[str, Any] | None = None, *, bits: int = 0, hash: str = "",
+               exist_ok: bool = False) -> Collection:
         """Creates a collection.
 
         modalities has the dimensions of each, or such as {"dim": 512, "metric": "dot"}; fields has the type of each:
         string, int, float, bool or time, or such as {"type": "int", "indexed": True}. A collection of codes has bits in
-        place of modalities. With exist_ok a collection of this name is opened, if it has these modalities and fields.
+        place of modalities; hash says what makes them, such as pdq. With exist_ok a collection of this name is opened,
+        if it has these modalities and fields.
         """
-        schema: JSON = {"bits": bits}
+        schema: JSON = {"bits": bits, "hash": hash}
         for part, kind, given in ("modalities", "dim", modalities or {}), ("fields", "type", fields or {}):
             schema[part] = [{"name": n, **(x if isinstance(x, Mapping) else {kind: x})} for n, x in given.items()]
         try:
@@ -603,8 +600,9 @@ class Database:
         def parts(of: JSON) -> Any:
             return {(x["name"], x.get("dim"), x.get("type"), bool(x.get("sparse")), x.get("metric") or "cosine")
                     for part in ("modalities", "fields") for x in of.get(part, [])}
-        if not parts(schema) <= parts(c._schema) or c._schema.get("bits", 0) != bits:
-            raise Exists(f"collection {name!r} is there, and has another schema: {c._schema}")
+        has = c._schema
+        if not parts(schema) <= parts(has) or has.get("bits", 0) != bits or hash not in ("", has.get("hash")):
+            raise Exists(f"collection {name!r} is there, and has another schema: {has}")
         return c
     def drop(self, name: str) -> None:
         """Deletes a collection with all of its items."""
@@ -654,14 +652,12 @@ class Batch:
     def __init__(self, db: Database) -> None:
         self._db, self._lines, self._twice = db, [], True  # type: Database, List[bytes], bool
         self.keys: List[str] = []  # of the items that were put and merged, after the commit
-
     def _add(self, collection: str | Collection, **change: Any) -> None:
         self._lines.append(_json({"collection": getattr(collection, "name", collection), **change}))
     def put(self, collection: str | Collection, key: str | None = None, **parts: Any) -> None:
         """Stores an item. parts are those of Collection.put, with vectors by the names of modalities."""
         self._twice = self._twice and key is not None
         self._add(collection, put=_item(key, **parts))
-
     def merge(self, collection: str | Collection, key: str, **parts: Any) -> None:
         self._add(collection, merge=_item(key, **parts))
     def delete(self, collection: str | Collection, key: str) -> None: self._add(collection, delete=_key(key))
@@ -821,10 +817,11 @@ class Collection:
             r.read()  # the end of the answer
             return cast("Array", out)
     def search(self, vector: Any = None, *, from_: str | None = None, to: str | None = None, key: str | None = None,
-               code: Any = None, text: str | None = None, k: int = 10, where: str = "", args: Sequence[Any] = (),
-               include: Sequence[str] = ("labels", "fields"), after: str | None = None, min_similarity: float = 0,
-               recall: float = 0, rerank: str = "", exclude_self: bool = False, facets: Sequence[str] = ()) -> Hits:
-        """Returns the k items nearest to a vector, to the item of a key, to a code or to a text.
+               code: Any = None, text: str | None = None, picture: Any = None, k: int = 10, where: str = "",
+               args: Sequence[Any] = (), include: Sequence[str] = ("labels", "fields"), after: str | None = None,
+               min_similarity: float = 0, recall: float = 0, rerank: str = "", exclude_self: bool = False,
+               facets: Sequence[str] = ()) -> Hits:
+        """Returns the k items nearest to a vector, the item of a key, a code, a text or a picture: path or bytes.
 
         from_ is the modality of the query, if there are several, and to that of the items. where filters: "label = ?
         AND year > 2020", with args for each ?. include says what hits bring: labels, fields, payload, vectors, cursor.
@@ -854,6 +851,9 @@ class Collection:
         """Returns a query without what has its default."""
         query = {"include": ("labels", "fields"), **query}  # an array is never a default
         query = {n.rstrip("_"): v for n, v in query.items() if n in ("k", "radius", "code") and v is not None or v}
+        if isinstance(file := query.pop("picture", None), (str, os.PathLike)):
+            with io.open(file, "rb") as f: file = f.read()
+        if file: query.update(self._ask("POST", ":embed", {"from": query.get("from"), "file": _bytes(file, "picture")}))
         if vector is not None: query["vector"] = _vector(vector, where)
         if "from" not in query and vector is not None: query["from"] = self._one("from_")
         if "code" in query: query["code"] = _code(query["code"])
@@ -876,10 +876,11 @@ class Collection:
     def _alike(self, path: str, **query: Any) -> Iterator[JSON]:
         return map(json.loads, self.db._server.lines("POST", self._path + path, _json(query)))
     def embed(self, text: str | None = None, *, file: bytes | None = None, from_: str | None = None) -> Any:
-        """Returns the vector that an encoder makes of a text, or of the bytes of a file: array or {index: number}."""
-        body: JSON = {"from": from_, "text": text, "file": _bytes(file, "file")}
-        x = self._ask("POST", ":embed", body)["vector"]
-        if isinstance(x, dict): return dict(zip(x["i"], x["v"]))
+        """Returns the vector that an encoder makes of a text, or of the bytes of a file: array or {index: number}; or
+        the code, as bytes, that the hash of the collection makes."""
+        made = self._ask("POST", ":embed", {"from": from_, "text": text, "file": _bytes(file, "file")})
+        if "code" in made: return bytes.fromhex(made["code"])
+        if isinstance(x := made["vector"], dict): return dict(zip(x["i"], x["v"]))
         return cast("Array", _numpy().frombuffer(base64.b64decode(x), dtype="<f4").astype("f4"))
     def train(self, progress: Progress = None, **settings: Any) -> JSON:
         """Learns codes. settings of this and other jobs are those of the verbs of fddhdb, as bits=64, activate=True."""

@@ -144,7 +144,8 @@ func (f *Files) Run(ctx context.Context, config Config) error {
 		version = info.Main.Version
 	}
 	opt := serve.Options{MaxK: int(min(o.maxK, 1<<30)), MaxBody: int64(o.bodyMiB) << 20, Rate: o.rate,
-		Timeout: o.timeout, Origins: o.origins, Version: version, Encoder: config.Encoders,
+		Timeout: o.timeout, Origins: o.origins, Version: version,
+		Encoder: config.Encoders, Decode: picture.Decode,
 		Details: o.tokens == "", // whoever is on this machine
 		Logger:  slog.New(slog.NewTextHandler(config.Log, nil))}
 	pictures, err := picture.OpenFolder(o.pictures,

@@ -2,12 +2,7 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"image"
-	_ "image/gif"
-	_ "image/jpeg"
-	_ "image/png"
 	"io"
 	"io/fs"
 	"os"
@@ -17,20 +12,14 @@ import (
 	"strings"
 	"sync"
 
-	_ "golang.org/x/image/webp"
-
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 )
 
-// Limits of pictures. A decoder takes up to 8 bytes a pixel.
-const (
-	maxPixels     = 100_000_000
-	maxBytes      = 1 << 30
-	manyPixels    = 25_000_000 // pictures with more are decoded one at a time
-	aheadOfReader = 4          // pictures by processor that are read or wait to be taken
-)
+// aheadOfReader is how many pictures by processor are read or wait to be taken.
+const aheadOfReader = 4
 
 // pictureEndings are those of the files that are taken for pictures.
 var pictureEndings = []string{".jpg", ".jpeg", ".png", ".gif", ".webp"}
@@ -49,7 +38,6 @@ type Pictures struct {
 	free   chan struct{}
 	closed chan struct{}
 	work   sync.WaitGroup
-	big    sync.Mutex
 }
 
 // A found file is one that looks like a picture by its name.
@@ -190,10 +178,10 @@ func (s *Pictures) next(item *db.Item) error {
 // read hashes a picture.
 func (s *Pictures) read(f found) (p hashedPicture) {
 	if f.err != nil {
-		p.err = reasonOf(f.err)
+		p.err = picture.Reason(f.err)
 		return p
 	}
-	m, size, err := readPicture(filepath.Join(s.folder, f.path), &s.big)
+	m, size, err := picture.ReadFile(filepath.Join(s.folder, f.path))
 	if err != nil {
 		p.err = err
 		return p
@@ -208,69 +196,4 @@ func (s *Pictures) read(f found) (p hashedPicture) {
 		}
 	}
 	return p
-}
-
-// ReadPicture reads a picture of a file, which has to be a regular one.
-func ReadPicture(path string) (image.Image, error) {
-	m, _, err := readPicture(path, &sync.Mutex{})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return m, nil
-}
-
-// readPicture is ReadPicture, and returns the size of the file too. big is locked while a large picture is
-// decoded. Errors lack the path.
-func readPicture(path string, big *sync.Mutex) (_ image.Image, size int64, _ error) {
-	info, err := os.Stat(path) // to open a pipe could block for ever
-	switch {
-	case err != nil:
-		return nil, 0, reasonOf(err)
-	case !info.Mode().IsRegular():
-		return nil, 0, errors.New("it is not a regular file")
-	case info.Size() == 0:
-		return nil, 0, errors.New("the file is empty")
-	case info.Size() > maxBytes:
-		return nil, 0, fmt.Errorf("the file has %d bytes, and at most %d are read", info.Size(), maxBytes)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, reasonOf(err)
-	}
-	defer f.Close()
-	config, _, err := image.DecodeConfig(f)
-	if errors.Is(err, image.ErrFormat) {
-		return nil, 0, errors.New("it is no JPEG, PNG, GIF or WebP")
-	}
-	if err != nil {
-		return nil, 0, undecodable(err)
-	}
-	pixels := int64(config.Width) * int64(config.Height)
-	if pixels > maxPixels {
-		return nil, 0, fmt.Errorf("the picture has %d x %d pixels, and at most %d are read", config.Width,
-			config.Height, maxPixels)
-	}
-	if pixels > manyPixels {
-		big.Lock()
-		defer big.Unlock()
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, 0, err
-	}
-	m, _, err := image.Decode(f)
-	if err != nil {
-		return nil, 0, undecodable(err)
-	}
-	return m, info.Size(), nil
-}
-
-func undecodable(err error) error { return fmt.Errorf("it is damaged or cut short: %w", err) }
-
-// reasonOf returns the error of a file without its path.
-func reasonOf(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import types
 import unittest
 import urllib.error
 import urllib.request
+import zlib
 from unittest import mock
 
 import numpy as np
@@ -278,6 +280,27 @@ class Test(Base):
         for bad in (codes.astype("i8"), codes[0], codes[:0]):
             self.refused(fddhdb.Invalid, "of uint8 is expected", c.add, codes=bad)
         self.refused(fddhdb.Invalid, "bits", c.add, codes=codes[:, :1])
+
+    def test_hashes(self):
+        c = self.db.create("texts", bits=64, hash="simhash", exist_ok=True)
+        for key, text in ("a", "a few words about a cat"), ("b", "and others that are of dogs alone"):
+            c.put(key, code=c.embed(text))
+        self.assertEqual((["a"], 0), ((hits := c.search(text="A few words about a cat!", k=1)).keys, hits[0].distance))
+        c = self.db.create("pictures", bits=256, hash="pdq")
+        ramp = (np.add.outer(np.arange(64) ** 2, 7 * np.arange(64)) % 251).astype("u1")
+        picture = b"\x89PNG\r\n\x1a\n"
+        for kind, data in ((b"IHDR", struct.pack(">IIBBBBB", 64, 64, 8, 0, 0, 0, 0)),
+                           (b"IDAT", zlib.compress(b"".join(b"\0" + row.tobytes() for row in ramp))), (b"IEND", b"")):
+            picture += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        c.put("ramp", code=c.embed(file=picture))
+        path = os.path.join(os.path.dirname(self.path), "ramp.png")
+        with io.open(path, "wb") as f:
+            f.write(picture)
+        for given in picture, path:
+            self.assertEqual((["ramp"], 0), ((hits := c.search(picture=given)).keys, hits[0].distance))
+        self.assertEqual(["ramp"], c.radius(0, picture=path).keys)
+        self.refused(fddhdb.Invalid, "no JPEG, PNG, GIF or WebP", c.search, picture=b"GIF")
+        self.refused(fddhdb.Exists, "another schema", self.db.create, "pictures", bits=256, hash="mine", exist_ok=True)
 
     def test_many(self):
         c, x = self.collection(1500), self.vectors(1500)

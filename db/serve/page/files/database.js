@@ -2,6 +2,8 @@
 
 import { at, base, get } from "./api.js";
 
+const near = 8; // bits within which items are alike, where no hash says it
+
 // open asks for the databases of the server and the figures of one: {names, name, version, scope, collections}.
 export async function open(name) {
   const server = await get("/v1");
@@ -21,16 +23,21 @@ export async function refresh(database) {
     const known = before.get(c.name);
     const same = known?.space === c.space && known?.spaces.length === c.spaces; // else a training has made another one
     return { ...c, modalities: c.modalities ?? [], fields: c.fields ?? [], loaded: same && known.loaded,
-      encoders: known?.encoders ?? [], pictures: known?.pictures ?? [], spaces: known?.spaces ?? [] };
+      encoders: known?.encoders ?? [], pictures: known?.pictures ?? [], hashed: known?.hashed ?? "", near: known?.near ?? near, spaces: known?.spaces ?? [] };
   });
 }
 
 // load asks for what the form needs to know of a collection.
 export async function load(database, collection) {
   const of = { database: database.name, collection: collection.name };
-  const [{ texts, files }, { spaces }] = await Promise.all([get(at(of)), get(at(of, "/spaces"))]);
-  Object.assign(collection, { encoders: texts ?? [], pictures: files ?? [], spaces, loaded: true });
+  const [{ texts, files, hashed, near: advised }, { spaces }] = await Promise.all([get(at(of)), get(at(of, "/spaces"))]);
+  Object.assign(collection, { encoders: texts ?? [], pictures: files ?? [], hashed: hashed ?? "", near: advised ?? near, spaces, loaded: true });
 }
+
+// takesWords and takesPictures say what the server makes vectors or codes of.
+export const takesWords = (collection) => collection.hashed === "text" || collection.encoders.length > 0;
+
+export const takesPictures = (collection) => collection.hashed === "file" || collection.pictures.length > 0;
 
 export const collectionOf = (database, state) => database.collections.find((c) => c.name === state.collection);
 

@@ -1,4 +1,4 @@
-// Files that somebody has chosen: pictures, whose vectors the server makes, and files of vectors, of which the
+// Files that somebody has chosen: pictures, whose vectors or codes the server makes, and files of vectors, of which the
 // browser reads the row that is asked for.
 
 import { at, post } from "./api.js";
@@ -26,11 +26,11 @@ export function base64(bytes) {
 
 const packed = (numbers) => base64(new Uint8Array(Float32Array.from(numbers).buffer));
 
-// openPicture has the server make the vector of a picture.
+// openPicture has the server make of a picture what finds others: its vector, or its code.
 export async function openPicture(chosen, state, from) {
   const bytes = new Uint8Array(await chosen.arrayBuffer());
-  const { vector } = await post(at({ ...state, space: "" }, ":embed"), { from, file: base64(bytes) });
-  return keep({ name: chosen.name, vector, url: URL.createObjectURL(chosen) });
+  const { vector, code } = await post(at({ ...state, space: "" }, ":embed"), { from, file: base64(bytes) });
+  return keep({ name: chosen.name, asks: { vector, code }, url: URL.createObjectURL(chosen) });
 }
 
 const types = { f8: ["getFloat64", 8], f4: ["getFloat32", 4], i8: ["getBigInt64", 8], i4: ["getInt32", 4], i2: ["getInt16", 2], i1: ["getInt8", 1], u1: ["getUint8", 1] };

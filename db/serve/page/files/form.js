@@ -1,7 +1,7 @@
 // The form at the side: it shows a state, and tells of what is changed in it.
 
 import { at, get } from "./api.js";
-import { collectionOf, spaceOf } from "./database.js";
+import { collectionOf, spaceOf, takesPictures, takesWords } from "./database.js";
 import { $, h } from "./dom.js";
 import { file, openPicture, openVectors } from "./files.js";
 import { asked, similar } from "./state.js";
@@ -25,7 +25,8 @@ export function complete(database, state) {
   if (!collection.spaces.some((s) => String(s.space) === state.space)) state.space = "";
   const names = collection.modalities.map((m) => m.name);
   const { encoders, pictures } = collection;
-  state.by ||= encoders.length ? "text" : "key";
+  if (state.radius === "") state.radius = collection.near;
+  state.by ||= takesWords(collection) ? "text" : "key";
   if (!names.includes(state.from)) state.from = state.directed || !names.length ? "" : encoders[0] ?? names[0];
   if (!names.includes(state.to)) state.to = state.directed || !names.length ? "" : names.find((n) => n !== state.from) ?? names[0];
   if (state.by === "text" && !encoders.includes(state.from)) state.from = encoders[0] ?? state.from;
@@ -43,7 +44,7 @@ export function connect(change, database, current) {
   const value = (id, how = "go") => change({ [id]: $(id).value }, how);
   for (const id of ["from", "to", "rerank", "code", "key", "where"]) $(id).addEventListener("change", () => value(id));
   $("collection").addEventListener("change", () =>
-    change({ collection: $("collection").value, space: "", from: "", to: "", key: "", code: "", where: "", directed: false }, "go"));
+    change({ collection: $("collection").value, space: "", from: "", to: "", key: "", code: "", where: "", radius: "", directed: false }, "go"));
   $("databases").addEventListener("change", () => (location.href = `/?${new URLSearchParams({ database: $("databases").value })}`));
   $("space").addEventListener("change", () => value("space"));
   $("text").addEventListener("input", () => {
@@ -73,9 +74,11 @@ export function connect(change, database, current) {
     if (!chosen) return;
     if (current().view !== "search") await change({ view: "search" }, "go");
     mode(by);
-    const { pictures } = collectionOf(database, current()) ?? { pictures: [] };
-    const from = pictures.includes(current().from) ? current().from : pictures[0];
-    if (by === "row" || from) read(change, chosen, by, current(), from);
+    const collection = collectionOf(database, current());
+    if (by === "picture" && !(collection && takesPictures(collection))) return;
+    const { pictures } = collection ?? {};
+    const from = pictures?.includes(current().from) ? current().from : pictures?.[0];
+    read(change, chosen, by, current(), from);
   };
   for (const [id, by] of [["file", "row"], ["picture", "picture"]]) {
     $(id).addEventListener("change", () => {
@@ -185,10 +188,14 @@ export function show(database, state, anew) {
   options("space", [["", collection.space ? `active (${collection.space})` : "none"], ...usable.map((s) => [String(s.space), `${s.space}: ${s.bits} bits, ${s.state}`])], state.space);
   $("spacePair").hidden = usable.length < 2;
   mode(state.by);
-  $("noEncoder").hidden = encoders.length > 0;
-  $("noPictureEncoder").hidden = pictures.length > 0;
-  $("picture").parentElement.hidden = !pictures.length;
-  $("text").disabled = !encoders.length;
+  const [words, files] = [takesWords(collection), takesPictures(collection)];
+  const asks = { text: words, picture: files };
+  // Items that bring codes have no vectors, so no program would help.
+  for (const radio of $("form").elements.by) radio.parentElement.hidden = !names.length && asks[radio.value] === false;
+  $("noEncoder").hidden = words;
+  $("noPictureEncoder").hidden = files;
+  $("picture").parentElement.hidden = !files;
+  $("text").disabled = !words;
   for (const id of ["text", "key", "code", "where"]) if (anew || document.activeElement !== $(id) || !$(id).value) $(id).value = state[id];
   $("direction").hidden = !names.length;
   const makers = { text: encoders, picture: pictures }[state.by];

@@ -9,7 +9,7 @@ import { $, bytes, count, failed, h, list, notice, number, plural, table, when }
 export function picker(state, database, change) {
   if (database.collections.length < 2) return null;
   return h("div", { class: "pair" }, h("label", { for: "of" }, "Collection"),
-    h("select", { id: "of", onchange: (e) => change({ collection: e.target.value, space: "", from: "", to: "", key: "", modality: "", keep: "", directed: false }, "go") },
+    h("select", { id: "of", onchange: (e) => change({ collection: e.target.value, space: "", from: "", to: "", key: "", modality: "", keep: "", radius: "", directed: false }, "go") },
       database.collections.map((c) => h("option", { value: c.name, selected: c.name === state.collection }, c.name))));
 }
 

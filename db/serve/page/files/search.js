@@ -25,7 +25,7 @@ async function ofState(state) {
     case "picture": {
       const chosen = file(state.picture);
       if (!chosen) throw new Error("The picture is not here any more: choose it again.");
-      return { ...query, vector: chosen.vector };
+      return { ...query, ...chosen.asks };
     }
     case "row": {
       const chosen = file(state.upload);
@@ -61,7 +61,7 @@ export async function show(state, database, ask, written) {
   const page = { state, database, ask, written, collection: collectionOf(database, state) };
   const searching = Object.keys(asked(state)).length > 0;
   $("content").classList.add("busy");
-  const waiting = searching && setTimeout(() => tellWaiting(state.by), 1000);
+  const waiting = searching && !page.collection?.hashed && setTimeout(() => tellWaiting(state.by), 1000);
   let query = null;
   const { result, error } = await view(async (signal) => {
     if (!searching) return post(at(state, ":cards"), { where: state.where, limit: 36, seed: state.sample }, signal);
@@ -238,7 +238,7 @@ const moreButton = (page, query, result) => h("button", { type: "button", class:
 function found(state, result, entries) {
   const n = entries.length;
   if (state.within) {
-    const all = `${plural(result.total, "item", "items")} within ${plural(state.radius, "bit", "bits")}`;
+    const all = `${plural(result.total ?? 0, "item", "items")} within ${plural(state.radius, "bit", "bits")}`;
     return result.total > n ? `The first ${count(n)} of ${all}` : all;
   }
   if (!n) return "No items";

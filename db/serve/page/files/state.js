@@ -5,7 +5,7 @@ const views = { "/map": "map", "/duplicates": "alike", "/models": "models", "/st
 const paths = { search: "/", map: "/map", alike: "/duplicates", models: "/models", stats: "/stats" };
 const texts = ["database", "collection", "space", "from", "to", "text", "key", "code", "rerank", "min-similarity", "where", "modality", "least", "keep"];
 
-const defaults = { k: 24, radius: 8, rerank: "auto" };
+const defaults = { k: 24, rerank: "auto" };
 
 // parse reads a state from an address.
 export function parse(url) {
@@ -14,7 +14,7 @@ export function parse(url) {
   for (const name of texts) state[name] = v.get(name) ?? "";
   state.rerank ||= defaults.rerank;
   state.k = whole(v.get("k"), defaults.k);
-  state.radius = whole(v.get("radius"), defaults.radius);
+  state.radius = whole(v.get("radius"), ""); // that of the collection, see complete
   state.within = state.view === "search" && v.has("radius");
   state.row = whole(v.get("row"), 0);
   state.sample = whole(v.get("sample"), 0);
@@ -52,7 +52,7 @@ export function address(state) {
   }
   if (state.view === "alike") {
     if (state.modality) set("least", state.least);
-    else if (state.radius !== defaults.radius) set("radius", state.radius);
+    else set("radius", state.radius);
     for (const name of ["modality", "keep"]) set(name, state[name]);
   }
   if (["search", "map", "alike"].includes(state.view)) set("where", state.where);
