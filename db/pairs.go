@@ -96,7 +96,7 @@ func (l *Likeness) inside() search.Likeness {
 // By codes the pairs are exact. Pairs does not search for each item: it sorts the codes by some of their bits
 // and compares those that are equal in these, on all cores. Ten million codes of 64 bits take seconds for a
 // radius of 3; see docs/HASHES.md. It waits until the codes are in memory, and takes the memory of the codes
-// twice, 24 bytes a code and 4 bytes an item; with millions of pairs 64 MiB more.
+// three times, 24 bytes a code and 4 bytes an item; with millions of pairs 64 MiB more.
 //
 // By vectors it is a search for each item, by the index of vectors if there is one: of the pairs it then
 // finds the share that the recall says.

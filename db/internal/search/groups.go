@@ -263,7 +263,7 @@ func (h heads) lead(ctx context.Context, codes codec.Codes, radius int) error {
 				h[b] = a
 			}
 		}
-		if found.last == math.MaxUint64 {
+		if !found.full {
 			return nil
 		}
 		from = found.last + 1

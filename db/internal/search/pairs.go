@@ -129,6 +129,10 @@ func EachPair(ctx context.Context, tools *Tools, v *state.View, cv, another *sta
 		if !cv.CodesOnly() || !another.CodesOnly() || another.Codes.Bits != cv.Codes.Bits {
 			return fault.Invalid("collections %q and %q: their codes do not compare: both need codes that you have given, of one length", cv.Name, another.Name)
 		}
+		if cv.Hash != "" && another.Hash != "" && cv.Hash != another.Hash {
+			return fault.Invalid("collections %q and %q: their codes do not compare: they are of %s and of %s",
+				cv.Name, another.Name, cv.Hash, another.Hash)
+		}
 		if j.others, err = codedRowsOf(ctx, v, another, "", nil); err != nil {
 			return err
 		}
@@ -185,13 +189,15 @@ type pairJoin struct {
 }
 
 // PairsTogether is the number of pairs in memory; only tests change it. A join that finds more keeps the
-// first ones, and the rest is found by another join.
+// first ones, and another join finds the rest.
 var PairsTogether = 1 << 22
 
-// each calls f with the pairs from a place on, in order.
+// each calls f with the pairs from a place on, in order. After a join that has found too many pairs, the next
+// one is only for twice as many rows as that had room for.
 func (j *pairJoin) each(ctx context.Context, from pairPlace, f func(p pairPlace, distance int) error) error {
-	for {
-		found := &firstPairs{from: from, last: math.MaxUint64}
+	for until := uint64(1) << 32; ; {
+		first := uint64(from.row())
+		found := &firstPairs{from: from, last: placeOf(uint32(until-1), math.MaxUint32)}
 		if err := j.find(ctx, found); err != nil {
 			return err
 		}
@@ -204,20 +210,25 @@ func (j *pairJoin) each(ctx context.Context, from pairPlace, f func(p pairPlace,
 				return err
 			}
 		}
-		if found.last == math.MaxUint64 {
+		switch {
+		case found.full:
+			from = found.last + 1
+		case until == 1<<32:
 			return nil
+		default:
+			from = placeOf(uint32(until), 0)
 		}
-		from = found.last + 1
+		until = min(uint64(from.row())+2*(uint64(found.last.row())-first+1), 1<<32)
 	}
 }
 
-// find adds the pairs from found.from on. Codes whose rows all come before that are joined with the later
-// ones only.
+// find adds the pairs from found.from to found.last. Codes without a row between these are joined with the
+// others only.
 func (j *pairJoin) find(ctx context.Context, found *firstPairs) error {
 	within := j.own == j.others
-	first := found.from.row()
+	first, last := found.from.row(), found.last.row()
 	var later, numbers []uint32 // numbers in own of later codes; in own or others of all joined codes
-	codes := codec.NewCodes(j.own.codes.Bits(), j.own.codes.Len())
+	codes := codec.NewCodes(j.own.codes.Bits(), 0)
 	if !within {
 		codes.Grow(j.others.codes.Len())
 		for i := range j.others.codes.Len() {
@@ -226,17 +237,25 @@ func (j *pairJoin) find(ctx context.Context, found *firstPairs) error {
 		}
 	}
 	for i := range j.own.codes.Len() {
-		if rows := j.own.of(uint32(i)); rows[len(rows)-1] >= first {
+		rows := j.own.of(uint32(i))
+		switch at, _ := slices.BinarySearch(rows, first); {
+		case at < len(rows) && rows[at] <= last:
 			later = append(later, uint32(i))
-		} else if within {
+		case within && rows[0] <= last:
 			codes.Append(j.own.codes.At(i))
 			numbers = append(numbers, uint32(i))
 		}
 	}
 	join := mih.Join{Radius: j.radius, From: len(numbers), Across: !within}
-	for _, i := range later {
-		codes.Append(j.own.codes.At(int(i)))
-		if within {
+	if within && len(later) == j.own.codes.Len() {
+		codes = j.own.codes
+	} else {
+		for _, i := range later {
+			codes.Append(j.own.codes.At(int(i)))
+		}
+	}
+	if within {
+		for _, i := range later {
 			rows := j.own.of(i)
 			found.cross(ctx, rows, rows, 0, true)
 		}
@@ -257,6 +276,7 @@ func (j *pairJoin) find(ctx context.Context, found *firstPairs) error {
 // A firstPairs keeps the first pairs from a place on.
 type firstPairs struct {
 	from, last pairPlace // last: no later pair is kept
+	full       bool      // there were too many, so last has come nearer
 	pairs      []placedPair
 }
 
@@ -289,7 +309,7 @@ func (f *firstPairs) add(p placedPair) bool {
 		if f.pairs = append(f.pairs, p); len(f.pairs) >= PairsTogether {
 			f.sort()
 			f.pairs = f.pairs[:len(f.pairs)/2]
-			f.last = f.pairs[len(f.pairs)-1].place
+			f.last, f.full = f.pairs[len(f.pairs)-1].place, true
 		}
 	}
 	return true
