@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"reflect"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
@@ -32,8 +33,9 @@ func registerAlike(t *router) {
 		})
 }
 
-// alike adds a route that answers with lines. It has a place until the first one: then the work is done, or,
-// by vectors, goes on as fast as the client reads.
+// alike adds a route that answers with lines. One such request works at a time, on all processors: it takes
+// no place of others, and keeps what it has found in memory until the client has read it. Others wait, but
+// not longer than a request may take.
 func alike[I, O any](t *router, verb, summary string, find func(context.Context, api.Collection, *request,
 	*I) (all iter.Seq2[O, error], limit int, err error)) {
 	o := handle(t, "POST", ofCollection+":"+verb, Read, summary,
@@ -55,18 +57,17 @@ func alike[I, O any](t *router, verb, summary string, find func(context.Context,
 		if limit < 0 {
 			return fault.Invalid("limit: %d lines: 1 or more are possible, 0 is all", limit)
 		}
-		if err := r.s.wait(ctx); err != nil {
-			return err
+		late := time.NewTimer(r.s.opt.Timeout)
+		defer late.Stop()
+		select {
+		case r.s.joins <- struct{}{}:
+			defer func() { <-r.s.joins }()
+		case <-late.C:
+			return rest.ErrOverloaded
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		r.placed = true
-		defer r.leave()
-		return lines(ctx, r.w, func(yield func(O, error) bool) {
-			for x, err := range first(all, limit) {
-				r.leave()
-				if !yield(x, err) {
-					return
-				}
-			}
-		})
+		r.w.timeout = r.s.opt.Timeout / 10 // a client that does not read keeps the others waiting
+		return lines(ctx, r.w, first(all, limit))
 	}
 }

@@ -81,6 +81,7 @@ type Server struct {
 	opt       Options
 	routes    *router
 	places    chan struct{}
+	joins     chan struct{} // the one place of :pairs and :groups
 	decoding  chan struct{} // has the pictures that are decoded now, one for each processor
 	waiting   atomic.Int32
 	streams   atomic.Int32 // requests that take no place
@@ -128,6 +129,7 @@ func New(databases map[string]api.Database, opt Options) (*Server, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{databases: maps.Clone(databases), opt: opt, places: make(chan struct{}, opt.Requests),
+		joins:    make(chan struct{}, 1),
 		decoding: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	s.ends, s.end = context.WithCancel(context.Background())
 	s.jobs.byID = map[string]*job{}

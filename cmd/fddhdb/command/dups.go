@@ -1,8 +1,11 @@
 package command
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"iter"
-	"math/bits"
+	"maps"
 
 	"github.com/spf13/cobra"
 
@@ -213,18 +216,19 @@ func (o *dups) list() error {
 }
 
 // remove deletes the items that are not to be kept, if they are as many as the user says.
+//
+// Others may write meanwhile, so an item goes only if it and the item that is kept for it are as they were
+// before the groups were found: the groups are found, the items are read, the groups are found again, and
+// the commit has as its condition that both items are still the same.
 func (o *dups) remove() error {
-	var extra []string
-	keeps := map[string]string{} // by item to delete: the item that is kept for it
-	err := o.each(func(g db.Group) error {
-		for _, x := range g.Items[1:] {
-			if keeps[x.Key] == "" {
-				keeps[x.Key] = g.Items[0].Key
-				extra = append(extra, x.Key)
-			}
+	kept := o.c
+	if o.against != "" {
+		var err error
+		if kept, err = collection(o.ctx, o.d, o.against); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	extra, keeps, err := o.extra()
 	if err != nil {
 		return err
 	}
@@ -232,18 +236,34 @@ func (o *dups) remove() error {
 		return exit.Failedf("--delete %d: there are %d items to delete now: list them first, without --delete",
 			o.delete, len(extra))
 	}
-	kept := o.c
-	if o.against != "" {
-		if kept, err = collection(o.ctx, o.d, o.against); err != nil {
+	was := map[string][sha256.Size]byte{} // by key of an item to delete: it and the one that is kept for it
+	for _, key := range extra {
+		if _, _, was[key], err = o.both(key, kept, keeps[key]); err != nil {
 			return err
 		}
 	}
-	for n, part := 0, 0; n < len(extra); n += part {
-		part = min(deletedTogether, len(extra)-n)
-		b := o.d.NewBatch()
-		for _, key := range extra[n : n+part] {
-			if err = o.removeOne(b, key, kept, keeps[key]); err != nil {
-				break
+	_, now, err := o.extra()
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(keeps, now) {
+		return exit.Failedf("items have changed meanwhile: list the groups again")
+	}
+	for n := 0; n < len(extra); {
+		b, part, expected := o.d.NewBatch(), 0, map[string]bool{}
+		for ; n+part < len(extra) && part < deletedTogether && !b.Full() && err == nil; part++ {
+			key := extra[n+part]
+			it, keep, sum, failed := o.both(key, kept, keeps[key])
+			switch err = failed; {
+			case err != nil:
+			case sum != was[key]:
+				err = exit.Failedf("item %q, or %q, has changed meanwhile: list the groups again", key, keep.Key)
+			default:
+				if !expected[keep.Key] {
+					expected[keep.Key] = true
+					err = b.Expect(kept, keep.Key, keep)
+				}
+				err = errors.Join(err, b.Expect(o.c, key, it), b.Delete(o.c, key))
 			}
 		}
 		if err == nil {
@@ -252,36 +272,38 @@ func (o *dups) remove() error {
 		if err != nil {
 			return exit.Failedf("%s deleted, then: %w", term.Plural(n, "item", "items"), err)
 		}
+		n += part
 	}
 	return o.tell(map[string]int{"deleted": o.delete}, "deleted %s", term.Plural(o.delete, "item", "items"))
 }
 
-// deletedTogether is the number of items that one commit deletes.
+// deletedTogether is the number of items that one commit deletes at most.
 const deletedTogether = 1000
 
-// removeOne deletes an item on the condition that it and the item that is kept for it are as they are now,
-// and still alike: others may write meanwhile.
-func (o *dups) removeOne(b api.Batch, key string, c api.Collection, keep string) error {
-	it, err := o.c.Get(o.ctx, key)
-	if err != nil {
-		return err
+// extra returns the keys of the items that are not to be kept, and for each of them the item that is.
+func (o *dups) extra() (keys []string, keeps map[string]string, err error) {
+	keeps = map[string]string{}
+	err = o.each(func(g db.Group) error {
+		for _, x := range g.Items[1:] {
+			if keeps[x.Key] == "" {
+				keeps[x.Key] = g.Items[0].Key
+				keys = append(keys, x.Key)
+			}
+		}
+		return nil
+	})
+	return keys, keeps, err
+}
+
+// both reads an item and the one of a collection that is kept for it, with a sum of their contents.
+func (o *dups) both(key string, c api.Collection, keep string) (it, kept *db.Item, sum [sha256.Size]byte,
+	err error) {
+	if it, err = o.c.Get(o.ctx, key); err != nil {
+		return nil, nil, sum, err
 	}
-	stays, err := c.Get(o.ctx, keep)
-	if err != nil {
-		return err
+	if kept, err = c.Get(o.ctx, keep); err != nil {
+		return nil, nil, sum, err
 	}
-	apart := 0
-	for i, x := range it.Code {
-		apart += bits.OnesCount8(x ^ stays.Code[i])
-	}
-	if o.Modality == "" && apart > o.Radius {
-		return exit.Failedf("item %q has changed meanwhile: list the groups again", key)
-	}
-	if err := b.Expect(c, keep, stays); err != nil {
-		return err
-	}
-	if err := b.Expect(o.c, key, it); err != nil {
-		return err
-	}
-	return b.Delete(o.c, key)
+	text, err := json.Marshal([]*db.Item{it, kept})
+	return it, kept, sha256.Sum256(text), err
 }
