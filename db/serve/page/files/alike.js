@@ -10,6 +10,7 @@ import { from } from "./search.js";
 import { address } from "./state.js";
 
 const together = 12; // groups that are shown at a time
+const most = 50; // items of a group that are shown
 
 export async function alike(state, database, change, written) {
   const collection = collectionOf(database, state);
@@ -69,9 +70,10 @@ async function more({ state, collection, groups }, after, signal) {
   const found = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
   const wrong = found.find((line) => line.error);
   if (wrong) throw new Error(wrong.error.detail);
-  const items = new Map((await cardsOf(state, found.flatMap((g) => g.items.map((x) => x.key)), false, signal)).map((card) => [card.key, card]));
-  return found.map((g, i) => ({ number: groups.length + i + 1, cursor: g.cursor,
-    entries: g.items.map((x) => ({ key: x.key, item: items.get(x.key), distance: x.distance < 0 ? null : x.distance, score: null, similarity: x.similarity ?? null })) }));
+  const shown = found.flatMap((g) => g.items.slice(0, most).map((x) => x.key));
+  const items = new Map((await cardsOf(state, shown, false, signal)).map((card) => [card.key, card]));
+  return found.map((g, i) => ({ number: groups.length + i + 1, cursor: g.cursor, size: g.items.length,
+    entries: g.items.slice(0, most).map((x) => ({ key: x.key, item: items.get(x.key), distance: x.distance < 0 ? null : x.distance, score: null, similarity: x.similarity ?? null })) }));
 }
 
 // add shows further groups.
@@ -83,7 +85,7 @@ function add(page, list, next, bar, found) {
   going(page, bar);
 }
 
-function group(page, { number, entries }, bar) {
+function group(page, { number, size, entries }, bar) {
   const { state, ask, database, collection, kept } = page;
   const ul = h("ul", { class: "cards", "aria-label": `Group ${number}` });
   cards(ul, entries, {
@@ -94,10 +96,11 @@ function group(page, { number, entries }, bar) {
   if (mayChange(database, collection)) {
     for (const [i, li] of [...ul.children].entries()) {
       const { key, item } = entries[i];
-      kept.set(key, i === 0);
+      const choose = (keep) => kept.set(JSON.stringify([number, key]), { key, item, keep });
+      choose(i === 0);
       const box = h("input", { type: "checkbox", checked: i === 0, "aria-label": `Keep ${title(item, key)}` });
       box.onchange = () => {
-        kept.set(key, box.checked);
+        choose(box.checked);
         li.classList.toggle("going", !box.checked);
         going(page, bar);
       };
@@ -105,14 +108,18 @@ function group(page, { number, entries }, bar) {
       li.append(h("label", { class: "check keep" }, box, h("span", {}, "Keep")));
     }
   }
-  return h("section", { "aria-label": `Group ${number}` }, h("h2", {}, plural(entries.length, "item", "items")), ul);
+  return h("section", { "aria-label": `Group ${number}` }, h("h2", {}, plural(size, "item", "items"), size > most && `, the first ${most} of them`), ul);
 }
 
-// going says how many items are not to be kept, and deletes them.
+// going says how many items are not to be kept, and deletes them. An item may have come into a second group
+// while the first one was shown: it is kept if it is to be kept in one of them.
 function going(page, bar) {
-  const keys = [...page.kept].filter(([, keep]) => !keep).map(([key]) => key);
+  const all = [...page.kept.values()];
+  const stay = new Set(all.filter((x) => x.keep).map((x) => x.key));
+  const go = new Map(all.filter((x) => !stay.has(x.key)).map((x) => [x.key, x.item]));
+  const keys = [...go.keys()];
   const shown = page.groups.length ? `${plural(page.groups.length, "group", "groups")} shown` : "No two items are alike.";
   const named = keys.length === 1 ? keys[0] : `${count(keys.length)} items`;
-  bar.replaceChildren(h("p", {}, shown), keys.length > 0 && h("button", { type: "button", class: "button", onclick: () => remove(page, keys, named) }, `Delete ${plural(keys.length, "item", "items")}`) || "");
+  bar.replaceChildren(h("p", {}, shown), keys.length > 0 && h("button", { type: "button", class: "button", onclick: () => remove(page, keys, named, go) }, `Delete ${plural(keys.length, "item", "items")}`) || "");
   $("status").textContent = shown;
 }

@@ -148,19 +148,38 @@ function dialog(heading, verb, act, ...children) {
   return box;
 }
 
-// remove deletes items, once somebody has confirmed it.
-export function remove(page, keys, what) {
+// remove deletes items, once somebody has confirmed it. With the cards of the items it deletes only items whose
+// code is still the one of the card.
+export function remove(page, keys, what, cards) {
   dialog(`Delete ${what}?`, "Delete", async (signal, tell) => {
-    for (let i = 0; i < keys.length && !signal.aborted; i += 1000) {
-      await post(at({ ...page.state, space: "" }, ":delete"), { keys: keys.slice(i, i + 1000) });
-      tell(`${Math.min(i + 1000, keys.length)} of ${keys.length}`);
+    const of = { ...page.state, space: "" };
+    const step = cards ? together : 1000;
+    for (let i = 0; i < keys.length && !signal.aborted; i += step) {
+      const some = keys.slice(i, i + step);
+      if (cards) await removeSame(of, some, cards, !page.state.space);
+      else await post(at(of, ":delete"), { keys: some });
+      tell(`${Math.min(i + step, keys.length)} of ${keys.length}`);
     }
     forgetItem();
     await page.written(page.state.by === "key" && keys.includes(page.state.key) ? { key: "", by: "" } : {});
   }, h("p", {}, "It cannot be undone."));
 }
 
-const together = 50; // items that are labelled in one batch
+const together = 50; // items that are read, and changed in one batch
+
+// readAll reads items; null is one that has been deleted.
+const readAll = (of, keys) => Promise.all(keys.map((key) => send("GET", at(of, itemPath(key))).then((r) => r.text()).then(exactly, (error) => {
+  if (error.status === 404) return null;
+  throw error;
+})));
+
+async function removeSame(of, keys, cards, codes) {
+  const lines = (await readAll(of, keys)).filter(Boolean).flatMap((item) => {
+    if (codes && item.code !== cards.get(item.key)?.code) throw new Error(`${item.key} has changed since the page has shown it: find the groups again.`);
+    return [{ collection: of.collection, expect: { key: item.key, item } }, { collection: of.collection, delete: item.key }];
+  });
+  if (lines.length) await send("POST", `${base(of)}:write`, lines.map((line) => JSON.stringify(line)).join("\n"));
+}
 
 // label adds a label to items, or takes it away. Items that are gone are left out, and those that somebody
 // changes meanwhile are read again.
@@ -181,10 +200,7 @@ export function label(page, keys) {
 
 async function labelSome(of, keys, name, add) {
   for (let again = 3; ; again--) {
-    const read = await Promise.all(keys.map((key) => send("GET", at(of, itemPath(key))).then((r) => r.text()).then(exactly, (error) => {
-      if (error.status === 404) return null; // it has been deleted
-      throw error;
-    })));
+    const read = await readAll(of, keys);
     const lines = read.filter((item) => item && (item.labels ?? []).includes(name) !== add).flatMap((item) => {
       const labels = (item.labels ?? []).filter((l) => l !== name);
       return [{ collection: of.collection, expect: { key: item.key, item } }, { collection: of.collection, merge: { key: item.key, labels: add ? [...labels, name] : labels } }];
