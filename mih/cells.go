@@ -308,7 +308,7 @@ func (g *segment) measureRecall(ctx context.Context, queries []codec.Code) error
 		for j, k := range cellSamples {
 			for _, x := range near[:min(k, len(near))] {
 				// The first cell that starts behind the slot is the one after its cell.
-				after, _ := slices.BinarySearch(g.cells.starts, g.slotOf(x.Position())+1)
+				after, _ := slices.BinarySearch(g.cells.starts, uint32(g.slotOf(x.Position()))+1)
 				g.cells.needs[j] = append(g.cells.needs[j], ranks[after-1]+1)
 			}
 		}

@@ -61,5 +61,11 @@ func (p packed) replace(s []uint32) {
 	}
 }
 
+// len returns the number of numbers.
+func (p packed) len() int { return p.bytesOf() / max(p.width, 1) }
+
+// bytesOf returns the memory of the array in bytes.
+func (p packed) bytesOf() int { return max(len(p.bytes)-packedSlack, 0) }
+
 // none reports whether the array was never made.
 func (p packed) none() bool { return p.bytes == nil }

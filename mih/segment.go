@@ -7,6 +7,7 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -28,8 +29,8 @@ type segment struct {
 	masks       []groupMask // the bits of each group of substrings
 	codes       codec.Codes // by slot
 	numbers     []uint32    // by slot
-	// number - first -> slot, or noSlot; if sparse, the slots in order of their numbers
-	slots  []uint32
+	// number - first -> slot, or len() for none; if sparse, the slots in order of their numbers
+	slots  packed
 	sparse bool          // the range has too many gaps for a slot per number
 	bare   bool          // without tables: it can only be scanned, or searched by cells
 	cells  *cells        // nil if it has none
@@ -38,12 +39,9 @@ type segment struct {
 	reach  reach         // estimates the radius at which a k-NN search ends
 }
 
-const (
-	noSlot = 1<<32 - 1
-	// A segment is sparse if its range has more than so many numbers per code. Codes
-	// that have gone must not leave memory behind for ever.
-	sparseRange = 3
-)
+// A segment is sparse if its range has more than so many numbers per code. Codes that have
+// gone must not leave memory behind for ever.
+const sparseRange = 3
 
 // A bucketTable finds the codes that have a certain value in one substring.
 type bucketTable struct {
@@ -95,18 +93,20 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	} else if err := g.sortBySubstring(ctx, order, ordered, codes, numbers); err != nil {
 		return nil, err
 	}
-	for i := range g.slots {
-		g.slots[i] = noSlot
+	slots := make([]uint32, g.slots.len())
+	for i := range slots {
+		slots[i] = uint32(n)
 	}
 	for slot, i := range order {
 		g.codes.Append(codes.At(int(i)))
 		g.numbers[slot] = numbers[i]
 		if !g.sparse {
-			g.slots[numbers[i]-first] = uint32(slot)
+			slots[numbers[i]-first] = uint32(slot)
 		} else { // the numbers are ascending
-			g.slots[i] = uint32(slot)
+			slots[i] = uint32(slot)
 		}
 	}
+	g.slots.setAll(slots)
 	if g.order != nil {
 		ordered = g.order.applyAll(g.codes)
 	} else {
@@ -185,7 +185,7 @@ func (g *segment) allocate(n int) {
 	if slots > sparseRange*n {
 		slots, g.sparse = n, true
 	}
-	sum := n + slots
+	sum := n
 	for j := range m {
 		sum += 1<<g.split.Width(j) + 1
 	}
@@ -225,7 +225,7 @@ func (g *segment) allocate(n int) {
 			t.codes, codes = codes[:n:n], codes[n:]
 		}
 	}
-	g.numbers, g.slots = take(n), take(slots)
+	g.numbers, g.slots = take(n), newPacked(1, slots, n+1)[0]
 }
 
 // fill fills in the table of substring j. newSegment has done the buckets of the first
@@ -300,30 +300,31 @@ func (g *segment) len() int { return g.codes.Len() }
 // code returns the code with number n, or nil if it was dead when the segment was
 // built.
 func (g *segment) code(n uint32) codec.Code {
-	if slot := g.slotOf(n); slot != noSlot {
-		return g.codes.At(int(slot))
+	if slot := g.slotOf(n); slot < g.len() {
+		return g.codes.At(slot)
 	}
 	return nil
 }
 
-// slotOf returns the slot of the code with number n, or noSlot.
-func (g *segment) slotOf(n uint32) uint32 {
+// slotOf returns the slot of the code with number n, or len() if there is none.
+func (g *segment) slotOf(n uint32) int {
 	if !g.sparse {
-		return g.slots[n-g.first]
+		return int(g.slots.at(n - g.first))
 	}
-	i, ok := slices.BinarySearchFunc(g.slots, n,
-		func(slot, n uint32) int { return cmp.Compare(g.numbers[slot], n) })
+	i, ok := sort.Find(g.slots.len(),
+		func(i int) int { return cmp.Compare(n, g.numbers[g.slots.at(uint32(i))]) })
 	if !ok {
-		return noSlot
+		return g.len()
 	}
-	return g.slots[i]
+	return int(g.slots.at(uint32(i)))
 }
 
 // all yields the numbers in ascending order, with their codes.
 func (g *segment) all() iter.Seq2[uint32, codec.Code] {
 	return func(yield func(uint32, codec.Code) bool) {
-		for _, slot := range g.slots {
-			if slot != noSlot && !yield(g.numbers[slot], g.codes.At(int(slot))) {
+		for i := range g.slots.len() {
+			slot := int(g.slots.at(uint32(i)))
+			if slot < g.len() && !yield(g.numbers[slot], g.codes.At(slot)) {
 				return
 			}
 		}
@@ -360,9 +361,9 @@ func (g *segment) find(c codec.Code) (n uint32, ok bool) {
 // its tables.
 func (g *segment) bytes() (codes, tables int) {
 	n := g.len()
-	codes = 8*n*codec.Words(g.codes.Bits()) + 4*n + 4*len(g.slots)
+	codes = 8*n*codec.Words(g.codes.Bits()) + 4*n + g.slots.bytesOf()
 	for j, t := range g.tables {
-		slots := max(len(t.slots.bytes)-packedSlack, 0)
+		slots := t.slots.bytesOf()
 		if j == 0 { // for find, and so that codes can be in the order of their cells
 			codes += slots
 			slots = 0
