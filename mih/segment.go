@@ -70,7 +70,7 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	bare := l.bare || !tabled(q)
+	bare := l.bare || !Tabled(q)
 	g := &segment{
 		first: first, last: last, split: split, bare: bare,
 		codes: codec.NewCodes(q, n), tables: make([]bucketTable, split.Len()),
@@ -171,8 +171,8 @@ func (g *segment) sortBySubstring(ctx context.Context, order []uint32, ordered, 
 // the codes. A radius of a few bits would be fast by them, and takes a scan.
 const maxTabledBits = 512
 
-// tabled reports whether codes of q bits can have tables.
-func tabled(q int) bool { return q <= maxTabledBits }
+// Tabled reports whether codes of q bits can have tables of substrings.
+func Tabled(q int) bool { return q <= maxTabledBits }
 
 // allocate makes room for n codes' entries and numbers, in few pieces, so that as much
 // of it as possible lies in huge pages.
@@ -281,7 +281,7 @@ func sortIntoBuckets(offsets, order []uint32, bucket func(i int) uint32) {
 // TableBytes returns the memory in bytes that the tables of n codes of q bits take.
 func TableBytes(q, n int) int {
 	split := SplitFor(q, n)
-	if !tabled(q) {
+	if !Tabled(q) {
 		return 4 << split.Width(0)
 	}
 	sum := 0

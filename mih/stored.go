@@ -75,6 +75,9 @@ func learn(a *atomic.Uint64, guess, took float64, n int) {
 
 // lookups returns the number of lookups in steps from to to.
 func (d *Stored) lookups(from, to int) float64 {
+	if d.Split.Len() == 0 { // there are no postings
+		return math.Inf(1)
+	}
 	n := 0.0
 	for r := from; r <= to; r++ {
 		n += d.Split.lookups(r)
@@ -94,6 +97,9 @@ func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst
 	r = min(r, d.Bits)
 	e := Explain{Plan: plan, Substrings: []int{d.Split.Len()}}
 	postings, scan := d.PredictRadius(r)
+	if d.Split.Len() == 0 {
+		plan, e.Plan = PlanBlockScan, PlanBlockScan
+	}
 	if plan == PlanAuto {
 		e.Plan = PlanDisk
 		if scan < postings {
@@ -201,6 +207,9 @@ func (d *Stored) Nearest(ctx context.Context, q codec.Code, k int, plan Plan, ds
 	c.start(d.Bits, k, nil, d.weight(&failed))
 	e := Explain{Plan: plan, Substrings: []int{d.Split.Len()}}
 	m, scanCost := d.Split.Len(), float64(d.Codes)*d.Costs.Code()
+	if m == 0 {
+		plan, e.Plan = PlanBlockScan, PlanBlockScan
+	}
 	if plan == PlanAuto {
 		e.Plan = PlanDisk
 		if d.lookups(0, m)*d.Costs.Lookup() > scanCost {

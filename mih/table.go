@@ -193,7 +193,7 @@ func (t *Table) TableBytes() int {
 func (t *Table) Covered() (tables, bare, tail int) {
 	for _, g := range t.segments {
 		switch {
-		case !tabled(t.bits):
+		case !Tabled(t.bits):
 		case g.bare:
 			bare += g.len()
 		default:

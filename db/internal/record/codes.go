@@ -84,8 +84,14 @@ func (k CodeKeys) Code(r pebble.Reader, n, row uint32) (codec.Code, error) {
 // Split returns how the stored postings divide codes of q bits into substrings: into the fewest of at most 16
 // bits. The split does not depend on the number of codes, because postings cannot be split again when a
 // collection grows. With a million codes a posting has some 15 numbers. The split is part of the stored
-// format. Tables in memory (mih) have another one.
-func Split(q int) mih.Split { return mih.NewSplit(q, (q+15)/16) }
+// format. Tables in memory (mih) have another one. Codes that are too long for tables have no postings: they
+// would be most of the stored bytes, and no search would be faster by them.
+func Split(q int) mih.Split {
+	if !mih.Tabled(q) {
+		return mih.NewSplit(q, 0)
+	}
+	return mih.NewSplit(q, (q+15)/16)
+}
 
 // CodeBlocks reads the codes of one code set from their blocks in the store: by number (Read),
 // or all of them (Each). A block of codec.BlockRows codes is decoded once for all numbers of
