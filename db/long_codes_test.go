@@ -40,7 +40,8 @@ func TestLongCodes(t *testing.T) {
 					failIf(t, within.Total != want, "%s: %d within %d by %v, want %d", when, within.Total, radius,
 						plan, want)
 					nearest := need(c.Search(ctx, q))(t, when, plan)
-					failIf(t, len(nearest.Hits) != 5 || nearest.Hits[0].Distance != 0, "%s: %v", when, nearest.Hits)
+					failIf(t, len(nearest.Hits) != 5 || nearest.Hits[0].Distance != 0, "%s: %v", when,
+						nearest.Hits)
 				}
 			}
 		}
