@@ -43,7 +43,7 @@ type importing struct {
 }
 
 func importCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "import DIR (--vectors NAME=FILE... | --items FILE | --pictures FOLDER | --texts FILE)", "Bring items in from files", `
+	v := e.verb(groupItems, "import DIR (--items FILE | --vectors NAME=FILE | --pictures FOLDER)", "Bring items in from files", `
 		Import stores items from files: whole items from one file, or a file for each
 		part of the items, whose row i is item i. - is standard input.
 
