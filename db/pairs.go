@@ -116,7 +116,7 @@ func (c *Collection) Pairs(ctx context.Context, q PairQuery) iter.Seq2[Pair, err
 				return err
 			}
 		}
-		if err := c.loaded(ctx); err != nil {
+		if err := c.comparable(ctx, q.Modality); err != nil {
 			return err
 		}
 		return c.read(func(v *state.View, cv *state.CollectionView) error {
@@ -142,6 +142,25 @@ func (c *Collection) Pairs(ctx context.Context, q PairQuery) iter.Seq2[Pair, err
 				})
 		})
 	})
+}
+
+// comparable waits until the codes, or the vectors of a modality, are in memory, as far as there is room. A
+// search for each item would otherwise read all vectors from the store each time.
+func (c *Collection) comparable(ctx context.Context, modality string) error {
+	if modality == "" {
+		return c.loaded(ctx)
+	}
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		t, err := cv.ModalityOf(modality)
+		if err == nil && cv.WantVectors(t) {
+			c.db.search.Wanted()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.db.WaitForIndex(ctx)
 }
 
 // beside returns the collection of another name, in the state that the handle shows.
@@ -170,7 +189,7 @@ func (c *Collection) beside(name string) (*Collection, error) {
 // searches only for the first item of each group, and for the items in none.
 func (c *Collection) Groups(ctx context.Context, q GroupQuery) iter.Seq2[Group, error] {
 	return yielding(func(yield func(Group) error) error {
-		if err := c.loaded(ctx); err != nil {
+		if err := c.comparable(ctx, q.Modality); err != nil {
 			return err
 		}
 		return c.read(func(v *state.View, cv *state.CollectionView) error {
