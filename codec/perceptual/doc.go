@@ -8,10 +8,10 @@
 //	DHash      64   pictures   4 bits   copies that were scaled or recoded alone
 //	SimHash    64   texts      3 bits   pages and messages with a few changed words
 //
-// "near" is a distance to begin with. PDQ's is the one of its authors. Among 713 photographs those of PHash
-// and DHash had a precision of 98 % or more (experiments/hashes). Lower it when you see false hits, raise it
-// when you miss copies. A picture that was turned or mirrored is far from its original: search for all of
-// PDQTurns. A picture that was cropped is far, too: by 5 %, up to 70 bits of PDQ.
+// "near" is a distance to begin with. The authors of PDQ advise 31 bits. Among 713 photographs PHash within 7
+// bits and DHash within 4 had a precision of 98 % or more (experiments/hashes). Lower the distance when you
+// see false hits, raise it when you miss copies. A picture that was turned or mirrored is far from its
+// original: search for all of PDQTurns. A picture that was cropped is far, too: by 5 %, up to 70 bits of PDQ.
 //
 // The hexadecimal digits of a code are in the order in which other programs print them: the reference of PDQ,
 // and str() of the library imagehash for Python. Equal pixels have equal codes on every machine.

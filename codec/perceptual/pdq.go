@@ -18,7 +18,7 @@ const (
 // and j+1 from left to right.
 type spectrum [pdqFreqs][pdqFreqs]float32
 
-// PDQ returns the PDQ hash of a picture: 256 bits, of which 128 are set, in 32 bytes. hex.EncodeToString
+// PDQ returns the PDQ hash of a picture: 32 bytes, with 128 of the 256 bits set. hex.EncodeToString
 // returns the digits that the reference program prints. The quality, from 0 to 100, says how much there is to
 // see; the authors advise to ignore hashes below 50. Two pictures are copies when their codes differ in at
 // most 31 bits.

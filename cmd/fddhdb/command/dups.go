@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/perceptual"
 	"github.com/fddhdb/fddhdb/db"
@@ -67,7 +68,7 @@ func dupsCommand(e *env) *cobra.Command {
 	v.count(&o.Radius, "radius", 0, 0, "greatest distance between codes, in `BITS` (default: that of the hash); 0: equal codes")
 	f.StringVar(&o.Modality, "modality", "", "compare the vectors of the modality `NAME`, not codes")
 	f.Float32Var(&o.MinSimilarity, "min-similarity", 0, "least similarity `S` of vectors")
-	f.Float64Var(&o.Recall, "recall", 0, "the part `X` of similar items to find; 1 compares all vectors")
+	flags.Recall(f, &o.Recall, "the part `X` of similar items to find; 1 compares all vectors")
 	f.StringVar(&o.q.Keep, "keep", "oldest", "the item to keep: `oldest`, newest, max FIELD, min FIELD or EXPR")
 	f.BoolVar(&o.q.Connected, "connected", false, "join groups that have an item in common")
 	f.BoolVar(&o.pairs, "pairs", false, "list pairs, not groups")
@@ -116,7 +117,8 @@ func (o *dups) near(f func() error) error {
 	return f()
 }
 
-// found yields the groups. A pair of two collections is a group of which the item of the other is kept.
+// found yields groups. A pair becomes a group of two: the first item is the other one of the pair, so an item
+// that is deleted is always one of the collection.
 func (o *dups) found() iter.Seq2[db.Group, error] {
 	if !o.pairs && o.against == "" {
 		return o.c.Groups(o.ctx, o.q)
@@ -150,6 +152,9 @@ func (o *dups) each(f func(db.Group) error) error {
 func (o *dups) list() error {
 	pairs := o.pairs || o.against != ""
 	if o.json {
+		if err := o.tellRecall(); err != nil {
+			return err
+		}
 		return o.each(func(g db.Group) error {
 			if !pairs {
 				return o.PrintJSON(g)

@@ -32,7 +32,7 @@ func (c *busy) Groups(ctx context.Context, q db.GroupQuery) iter.Seq2[db.Group, 
 	}
 }
 
-// Nothing is deleted that has changed since the groups were found, nor what it was like.
+// If an item, or the item that is kept for it, changes after the groups were found, dups deletes neither.
 func TestDupsBesideAWriter(t *testing.T) {
 	near := map[string][]float32{"image": {1, 2}}
 	for name, change := range map[string]func(t *testing.T, c api.Collection){

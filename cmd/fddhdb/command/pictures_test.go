@@ -244,8 +244,8 @@ func TestBrokenPictures(t *testing.T) {
 	says(t, 1, "60000 x 60000", "search", f.db, "--picture", filepath.Join(folder, "vast.png"))
 }
 
-// An import of pictures that was interrupted goes on behind what is stored; if the folder has changed, it
-// begins again.
+// An interrupted import of pictures continues with the first picture that is not stored. If the folder has
+// changed, the import begins again.
 func TestInterruptedPictures(t *testing.T) {
 	f := empty(t)
 	folder := f.path("pictures")

@@ -21,7 +21,7 @@ import (
 // aheadOfReader is how many pictures by processor are read or wait to be taken.
 const aheadOfReader = 4
 
-// pictureEndings are those of the files that are taken for pictures.
+// pictureEndings are the endings of file names that an import reads as pictures.
 var pictureEndings = []string{".jpg", ".jpeg", ".png", ".gif", ".webp"}
 
 // Pictures is a folder of pictures, with the folders below it. Row i is picture i, by path. Its key is the
@@ -47,7 +47,7 @@ type found struct {
 	err  error // the file, or a folder, cannot be read
 }
 
-// A hashedPicture is what is kept of a picture, or the reason why it cannot be hashed.
+// A hashedPicture has the code and the fields of a picture, or the reason why there is no code.
 type hashedPicture struct {
 	code   []byte
 	fields map[string]any

@@ -16,8 +16,8 @@ import (
 	"github.com/fddhdb/fddhdb/files/table"
 )
 
-// Texts is a file of texts: a text file, one a line, or a table with a column of texts. The key of a text is
-// that of its row in the table, else its number, from 1.
+// Texts is a file of texts: a text file with a text a line, or a table with a column of texts. A text has the
+// key of its row in the table. Without such a key its number is the key, counted from 1.
 type Texts struct {
 	hashed
 	Source
