@@ -177,9 +177,9 @@ func FuzzMergePostings(f *testing.F) {
 func FuzzCounters(f *testing.F) {
 	f.Add(Counters{NextRow: 5, Items: 3, NextSpace: 2}.Append(nil))
 	f.Add(Counters{NextRow: 300, NextSpace: 9, ActiveSpace: 1, PreviousSpace: 7, Spaces: []SpaceCounters{
-		{ID: 1, Revision: 3, Checkpoint: 2, CodeCounters: CodeCounters{300, 2, 2}},
+		{ID: 1, Revision: 3, Checkpoint: 2, CodeCounters: CodeCounters{300, 100, 2, 2}},
 		{ID: 8, Building: true, Activate: true, Revision: 1, Built: 256, Taught: 4, NextRetraction: 2,
-			CodeCounters: CodeCounters{1, 1, 1}},
+			CodeCounters: CodeCounters{1, 1, 1, 1}},
 	}}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := DecodeCounters(b)

@@ -248,8 +248,8 @@ func (f *ItemFields) Err() error {
 //	byte       flags: 1 it is being built, 2 it becomes the active one when it is
 //	uvarint    revision, rows below this have been coded (while it is being built),
 //	           rows that have taught, next number of a retraction, revision of the
-//	           statistics that are stored, next code number, codes that some item
-//	           has, items that have a code
+//	           statistics that are stored, next code number, codes below this have
+//	           postings, codes that some item has, items that have a code
 type Counters struct {
 	// next row and automatic key to give out; items there are; next id of a space
 	NextRow, NextKey, Items, NextSpace uint64
@@ -273,7 +273,10 @@ type SpaceCounters struct {
 
 // CodeCounters are the numbers of the codes of a space.
 type CodeCounters struct {
-	NextCode, Codes, Coded uint64 // next code number; codes that some item has; items that have a code
+	NextCode uint64 // next code number
+	Posted   uint64 // codes with a lower number have postings, the others have none yet
+	Codes    uint64 // codes that some item has
+	Coded    uint64 // items that have a code
 }
 
 const (
@@ -299,7 +302,8 @@ func (c Counters) Append(dst []byte) []byte {
 			flags |= flagActivate
 		}
 		dst = append(dst, flags)
-		numbers(s.Revision, s.Built, s.Taught, s.NextRetraction, s.Checkpoint, s.NextCode, s.Codes, s.Coded)
+		numbers(s.Revision, s.Built, s.Taught, s.NextRetraction, s.Checkpoint, s.NextCode, s.Posted, s.Codes,
+			s.Coded)
 	}
 	return dst
 }
@@ -340,6 +344,7 @@ func (r *reader) spaceCounters(c Counters) (s SpaceCounters) {
 	s.NextRetraction = r.uvarint(math.MaxUint64)
 	s.Checkpoint = r.uvarint(s.Revision)
 	s.NextCode = r.uvarint(math.MaxUint32)
+	s.Posted = r.uvarint(s.NextCode)
 	s.Codes = r.uvarint(s.NextCode)
 	s.Coded = r.uvarint(c.NextRow)
 	return s

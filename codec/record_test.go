@@ -79,10 +79,10 @@ func TestFeaturesRoundTrip(t *testing.T) {
 func TestCountersRoundTrip(t *testing.T) {
 	for _, c := range []Counters{
 		{},
-		{4, 2, 3, 6, 5, 0, []SpaceCounters{{5, false, false, 2, 0, 3, 1, 1, CodeCounters{6, 6, 1}}}},
+		{4, 2, 3, 6, 5, 0, []SpaceCounters{{5, false, false, 2, 0, 3, 1, 1, CodeCounters{6, 2, 6, 1}}}},
 		{math.MaxUint32, math.MaxUint64, 0, math.MaxUint32, 1, 7, []SpaceCounters{
 			{1, true, false, math.MaxUint32, 7, 7, math.MaxUint64, math.MaxUint32,
-				CodeCounters{math.MaxUint32, 9, 5}},
+				CodeCounters{math.MaxUint32, 7, 9, 5}},
 			{2, true, true, 1, 0, 0, 0, 0, CodeCounters{}},
 		}},
 	} {
@@ -103,6 +103,8 @@ func TestCountersRoundTrip(t *testing.T) {
 		"spaces that descend":    {NextSpace: 9, Spaces: []SpaceCounters{{ID: 2}, {ID: 1}}},
 		"a space without number": space(SpaceCounters{}),
 		"a space to come":        space(SpaceCounters{ID: 9}),
+		"more postings than codes": space(SpaceCounters{ID: 1, CodeCounters: CodeCounters{NextCode: 3,
+			Posted: 4}}),
 		"more codes than ever": space(SpaceCounters{ID: 1, CodeCounters: CodeCounters{NextCode: 3,
 			Codes: 4}}),
 		"more items than rows": space(SpaceCounters{ID: 1, CodeCounters: CodeCounters{NextCode: 3,

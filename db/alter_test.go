@@ -660,7 +660,7 @@ func TestDropCollection(t *testing.T) {
 		}
 	}
 	for _, kind := range []byte{codec.KindItem, codec.KindFieldRows, codec.KindRetraction, codec.KindLessons,
-		codec.KindSubstring, codec.KindModel} {
+		codec.KindCodes, codec.KindModel} {
 		stopIf(t, !kinds[kind], "the collection has no keys of kind %x", kind)
 	}
 	snap := need(d.Snapshot())(t)

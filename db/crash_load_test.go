@@ -231,6 +231,7 @@ func manyCodes(t testing.TB, n int) vfs.FS {
 	d, c := openNew(t, "db", &db.Options{FS: fsys, NoSync: true}, db.Schema{Bits: 64})
 	items := made(n, func(i int) *db.Item { return &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)} })
 	putAll(t, c, items)
+	must(t, d.WaitForIndex(ctx)) // so that codes have postings
 	need(c.Delete(ctx, "k3", fmt.Sprint("k", n-1)))(t)
 	dbkit.MustClose(t, d)
 	return fsys
@@ -461,10 +462,11 @@ func TestDamagedIndexIsReported(t *testing.T) {
 			fsys := vfs.NewMem()
 			d, c := openNew(t, "db", &db.Options{FS: fsys}, db.Schema{Bits: 8})
 			var items []*db.Item
-			for i := range 40 {
-				items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i % 8)}})
+			for i := range 200 {
+				items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i % 80)}})
 			}
 			putAll(t, c, items)
+			must(t, d.WaitForIndex(ctx)) // so that codes have postings
 			damaged := 0
 			for key := range storeKeys(t, d) {
 				if key[0] == tc.kind {

@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/cells"
 	"github.com/fddhdb/fddhdb/internal/effort"
@@ -186,6 +187,7 @@ const bulkItems = 1024
 // No test may leave another goroutine behind: a closed database has none.
 func TestMain(m *testing.M) {
 	db.SetBulkItems(bulkItems)
+	state.PostDue = 64      // tests have few codes
 	cells.ExactCost = 0     // indexes of vectors are used however few there are
 	debug.SetGCPercent(400) // they allocate much and keep little
 	checks := flag.Lookup("rapid.checks").Value

@@ -59,9 +59,9 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 		"a marker of others":     {map[string]string{"FDDHDB": "hello"}, nil, db.ErrNotDatabase, "not ours"},
 		"a marker that is empty": {map[string]string{"FDDHDB": ""}, nil, db.ErrNotDatabase, "not ours"},
 		"a newer format": {map[string]string{"FDDHDB": `{"fddhdb":"database","format":99}`}, nil,
-			db.ErrFormat, "format 99, this version of fddhdb reads format 5 alone"},
+			db.ErrFormat, "format 99, this version of fddhdb reads format 6 alone"},
 		"an earlier format": {map[string]string{"FDDHDB": `{"fddhdb":"database","format":2}`}, nil,
-			db.ErrFormat, "format 2, this version of fddhdb reads format 5 alone"},
+			db.ErrFormat, "format 2, this version of fddhdb reads format 6 alone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folderIn(t, c.files)

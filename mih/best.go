@@ -308,7 +308,7 @@ func (d *Stored) Best(ctx context.Context, by *Scorer, k int, dst []Scored,
 	e := Explain{Plan: PlanBlockScan, Substrings: []int{d.Split.Len()},
 		Predicted: time.Duration(float64(d.Codes) * d.Costs.Code())}
 	began := time.Now()
-	err := d.Store.Blocks(func(numbers []uint32, codes []uint64) error {
+	err := d.Store.Blocks(0, func(numbers []uint32, codes []uint64) error {
 		e.Scanned += len(numbers)
 		r.compare(codes, func(i uint32) (uint32, bool) { return numbers[i], true })
 		if failed != nil {

@@ -14,8 +14,8 @@ import (
 // Code numbers are those of a [Table]. Searches call a Store from one goroutine at a
 // time.
 type Store interface {
-	// Posting appends to dst the numbers, ascending, of the codes that have this value
-	// in substring j of [Stored.Split].
+	// Posting appends to dst the numbers, ascending, of the codes before number
+	// [Stored.Posted] that have this value in substring j of [Stored.Split].
 	Posting(dst []uint32, j int, value uint32) ([]uint32, error)
 
 	// Near appends to dst the codes with the given numbers that are within r bits of
@@ -23,10 +23,10 @@ type Store interface {
 	Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near,
 		error)
 
-	// Blocks calls f with all codes and their numbers, in blocks of at most 4096. codes
-	// has the packed codes one after the other, code i with numbers[i]. An error of f
-	// ends Blocks, which returns it.
-	Blocks(f func(numbers []uint32, codes []uint64) error) error
+	// Blocks calls f with all codes from number first on and their numbers, in blocks of
+	// at most 4096. codes has the packed codes one after the other, code i with
+	// numbers[i]. An error of f ends Blocks, which returns it.
+	Blocks(first uint32, f func(numbers []uint32, codes []uint64) error) error
 
 	// Weight returns the number of results that a code stands for; 0 leaves it out.
 	Weight(number uint32, distance int) (int, error)
@@ -40,6 +40,11 @@ type Stored struct {
 	Bits  int   // of a code
 	Store Store
 	Costs *StoredCosts // learned and used by searches; several Stored may share it
+
+	// Codes from number Posted on are in no posting. There are at most Tail. Searches by
+	// postings also compare each of these.
+	Posted uint32
+	Tail   int
 }
 
 // StoredCosts are running means of the time of lookups and scans of a store, in
@@ -88,7 +93,8 @@ func (d *Stored) lookups(from, to int) float64 {
 // PredictRadius returns the predicted time of a search for radius r in nanoseconds: by
 // postings, and by reading all codes.
 func (d *Stored) PredictRadius(r int) (postings, scan float64) {
-	return d.lookups(0, min(r, d.Bits)) * d.Costs.Lookup(), float64(d.Codes) * d.Costs.Code()
+	return d.lookups(0, min(r, d.Bits))*d.Costs.Lookup() + float64(d.Tail)*d.Costs.Code(),
+		float64(d.Codes) * d.Costs.Code()
 }
 
 // Radius is [Table.Radius] over the store. plan is PlanDisk, PlanBlockScan or PlanAuto.
@@ -107,8 +113,15 @@ func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst
 		}
 	}
 	start := len(dst)
+	e.Predicted = time.Duration(scan)
 	if e.Plan == PlanDisk {
 		e.Predicted = time.Duration(postings)
+	}
+	err = d.scan(ctx, &e, q, d.unposted(e.Plan), &r, func(near []codec.Near) error {
+		dst = append(dst, near...)
+		return nil
+	})
+	if e.Plan == PlanDisk {
 		var numbers []uint32
 		for step := 0; step <= r && err == nil; step++ {
 			numbers, err = d.step(ctx, &e, q, step, numbers)
@@ -119,12 +132,6 @@ func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst
 			e.Compared = len(numbers)
 			dst, err = d.Store.Near(ctx, dst, q, numbers, r)
 		}
-	} else {
-		e.Predicted = time.Duration(scan)
-		err = d.scan(ctx, &e, q, &r, func(near []codec.Near) error {
-			dst = append(dst, near...)
-			return nil
-		})
 	}
 	if err != nil {
 		return dst[:start], 0, err
@@ -170,13 +177,25 @@ func (d *Stored) step(ctx context.Context, e *Explain, q codec.Code, r int,
 	return numbers, nil
 }
 
-// scan reads all codes and calls f with those within *bound bits, block by block. f may
-// lower *bound.
-func (d *Stored) scan(ctx context.Context, e *Explain, q codec.Code, bound *int,
+// unposted returns the number of the first code that a plan has to scan: the first of all, or the
+// first one that lookups cannot find.
+func (d *Stored) unposted(p Plan) uint32 {
+	if p == PlanDisk {
+		return d.Posted
+	}
+	return 0
+}
+
+// scan reads all codes from number first on and calls f with those within *bound bits,
+// block by block. f may lower *bound.
+func (d *Stored) scan(ctx context.Context, e *Explain, q codec.Code, first uint32, bound *int,
 	f func([]codec.Near) error) error {
+	if first > 0 && d.Tail == 0 {
+		return nil
+	}
 	began, scanned := time.Now(), 0
 	near := make([]codec.Near, scanBlock+8)
-	err := d.Store.Blocks(func(numbers []uint32, codes []uint64) error {
+	err := d.Store.Blocks(first, func(numbers []uint32, codes []uint64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -216,12 +235,26 @@ func (d *Stored) Nearest(ctx context.Context, q codec.Code, k int, plan Plan, ds
 			e.Plan = PlanBlockScan
 		}
 	}
-	scan := e.Plan == PlanBlockScan
+	scan := func(first uint32) error {
+		return d.scan(ctx, &e, q, first, &c.bound, func(near []codec.Near) error {
+			c.found = append(c.found, near...)
+			c.take()
+			return failed
+		})
+	}
+	if err := scan(d.unposted(e.Plan)); err != nil {
+		return dst, err
+	}
+	inTail := e.Scanned
 	var seen, numbers, fresh []uint32
-	for r := 0; !scan && r <= d.Bits && !(r > 0 && c.done(r-1)) && len(seen) < d.Codes; r++ {
+	for r := 0; e.Plan == PlanDisk && r <= d.Bits && !(r > 0 && c.done(r-1)) &&
+		inTail+len(seen) < d.Codes; r++ {
 		if plan == PlanAuto && r >= m && d.lookups(r, c.bound)*d.Costs.Lookup() > scanCost {
-			scan, e.Abandoned = true, true
+			e.Abandoned = true
 			c.forget(0, math.MaxUint32)
+			if err := scan(0); err != nil {
+				return dst, err
+			}
 			break
 		}
 		var err error
@@ -236,16 +269,6 @@ func (d *Stored) Nearest(ctx context.Context, q codec.Code, k int, plan Plan, ds
 		}
 		if c.take(); failed != nil {
 			return dst, failed
-		}
-	}
-	if scan {
-		err := d.scan(ctx, &e, q, &c.bound, func(near []codec.Near) error {
-			c.found = append(c.found, near...)
-			c.take()
-			return failed
-		})
-		if err != nil {
-			return dst, err
 		}
 	}
 	start := len(dst)

@@ -17,6 +17,7 @@ import (
 // with gaps.
 type memoryStore struct {
 	split   Split
+	posted  uint32 // codes from this number on are in no posting
 	numbers []uint32
 	codes   map[uint32][]byte
 	weights map[uint32]int
@@ -33,7 +34,7 @@ func (m *memoryStore) fails() error {
 
 func (m *memoryStore) Posting(dst []uint32, j int, value uint32) ([]uint32, error) {
 	for _, n := range m.numbers {
-		if m.split.Of(toCode(m.codes[n]), j) == value {
+		if n < m.posted && m.split.Of(toCode(m.codes[n]), j) == value {
 			dst = append(dst, n)
 		}
 	}
@@ -53,8 +54,9 @@ func (m *memoryStore) Near(_ context.Context, dst []codec.Near, query codec.Code
 	return dst, m.fails()
 }
 
-func (m *memoryStore) Blocks(f func([]uint32, []uint64) error) error {
-	for block := range slices.Chunk(m.numbers, 7) {
+func (m *memoryStore) Blocks(first uint32, f func([]uint32, []uint64) error) error {
+	at, _ := slices.BinarySearch(m.numbers, first)
+	for block := range slices.Chunk(m.numbers[at:], 7) {
 		codes := codec.NewCodes(m.split.bits, 0)
 		for _, n := range block {
 			codes.Append(toCode(m.codes[n]))
@@ -114,7 +116,10 @@ func TestStoredAgreesWithTheDefinition(t *testing.T) {
 			}
 		}
 		wantNearest, _ := inside(reach)
-		d := &Stored{Split: m.split, Codes: len(m.numbers), Bits: q, Store: m, Costs: new(StoredCosts)}
+		const next = 3*60 + 1
+		m.posted = rapid.Uint32Range(0, next).Draw(t, "posted")
+		d := &Stored{Split: m.split, Codes: len(m.numbers), Bits: q, Store: m, Costs: new(StoredCosts),
+			Posted: m.posted, Tail: int(next - m.posted)}
 		// makes either plan look cheaper
 		d.Costs.code.Store(math.Float64bits(float64(int(1) << rng.IntN(24))))
 		code := func(n uint32) codec.Code { return toCode(m.codes[n]) }

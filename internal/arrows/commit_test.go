@@ -86,9 +86,13 @@ func steps(pkg string, decl ast.Decl) map[string]bool {
 				changed(n.X)
 			}
 		case *ast.CallExpr:
-			// Of the Apply methods, only the one of Pebble's store has two parameters.
+			// Of the Apply methods, only those of Pebble have two parameters: of a store, and of a batch,
+			// which takes up another one.
 			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Apply" && len(n.Args) == 2 {
-				found["commits to the store"] = true
+				of, ok := f.X.(*ast.SelectorExpr)
+				if !ok || of.Sel.Name != "Batch" {
+					found["commits to the store"] = true
+				}
 			}
 			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "current" &&
 				pkg == "db/internal/state" {

@@ -148,7 +148,8 @@ func newSpaceCodes(s *state.CollectionState, sp *state.SpaceState, row func(i in
 	set := sp.Codes
 	b.records = codeRecords{
 		CodeKeys: set.CodeKeys, of: b, table: set.Table, before: set.Table.Publish(),
-		freshCode: set.FreshCode, firstCode: set.Table.Table().Next(), numbered: make(chan struct{}),
+		freshCode: set.FreshCode, firstCode: set.Table.Table().Next(), posted: uint32(set.Posted),
+		numbered: make(chan struct{}),
 	}
 	return b
 }
@@ -181,6 +182,7 @@ func (s *spaceCodes) waitNumbered(t *store.Stream) error { return t.Wait(s.recor
 func (s *spaceCodes) counters() codec.SpaceCounters {
 	n := s.numbers
 	n.Revision, n.CodeCounters = uint64(s.space.Revision), state.CountersOf(s.records.table)
+	n.Posted = n.NextCode
 	return n
 }
 
@@ -210,6 +212,7 @@ type codeRecords struct {
 	before    *mih.Table  // the state of table before, for rollback
 	freshCode uint64      // a block whose first code number is freshCode or more has never been written
 	firstCode uint32      // number of the first new code
+	posted    uint32      // number of the first code without postings
 
 	// number sets these and then closes numbered.
 	numbers []uint32 // by item: number of its code, or noCode
@@ -345,47 +348,17 @@ func (k *codeRecords) writeCodeRows(t *store.Stream) error {
 	return nil
 }
 
-// writePostings writes the postings of the new codes for the substrings from to to-1: for each value of a
-// substring, the numbers of the codes with that value. It sorts the codes by value with a counting sort, in 6
-// bytes a code and 4 bytes a value, at most 65,536 values. Older codes have their postings.
+// writePostings writes the postings for the substrings from to to-1: those of the new codes, and of older
+// ones that have none yet.
 func (k *codeRecords) writePostings(t *store.Stream, from, to int) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
 	table := k.table.Table()
-	split, count := record.Split(k.Bits), int(table.Next()-k.firstCode)
-	codes := make([]uint16, count)
-	sorted := make([]uint32, count)
-	var key []byte
-	for j := from; j < to; j++ {
-		// ends[v+1] counts the codes with value v, then ends[v] is where they begin in sorted,
-		// and at last where they end.
-		ends := make([]uint32, 1<<split.Width(j)+1)
-		for i := range codes {
-			codes[i] = uint16(split.Of(table.Code(k.firstCode+uint32(i)), j))
-			ends[int(codes[i])+1]++
-		}
-		for v := range len(ends) - 1 {
-			ends[v+1] += ends[v]
-		}
-		for i, v := range codes {
-			sorted[ends[v]] = k.firstCode + uint32(i)
-			ends[v]++
-		}
-		begin := uint32(0)
-		for v, end := range ends[:len(ends)-1] {
-			if begin == end {
-				continue
-			}
-			key = k.AppendPosting(key[:0], uint16(j), uint32(v))
-			// If there were codes before, a posting may be there, and this one is merged with it.
-			if err := t.Records.Posting(key, sorted[begin:end], nil, k.firstCode == 0); err != nil {
-				return err
-			}
-			begin = end
-		}
-	}
-	return nil
+	return k.Postings(table, k.posted, table.Next(), from, to, func(key []byte, numbers []uint32) error {
+		// If codes have postings already, this one may be there, and the two are merged.
+		return t.Records.Posting(key, numbers, nil, k.posted == 0)
+	})
 }
 
 // A blockStream packs entries, by ascending number, into blocks of 256 numbers, and writes

@@ -94,7 +94,7 @@ func Split(q int) mih.Split {
 }
 
 // CodeBlocks reads the codes of one code set from their blocks in the store: by number (Read),
-// or all of them (Each). A block of codec.BlockRows codes is decoded once for all numbers of
+// or all of them from a number on (Each). A block of codec.BlockRows codes is decoded once for all numbers of
 // it that are asked for in a row, so numbers should come in ascending order. It is for one
 // goroutine. Close it.
 type CodeBlocks struct {
@@ -192,10 +192,10 @@ func (b *CodeBlocks) decode(it *pebble.Iterator) error {
 	return nil
 }
 
-// Each calls f with all codes of the set and their numbers, ascending, a block at a time:
-// codes are packed, codec.Words(bits) words each, in the order of numbers. Both slices are
-// overwritten after f returns. An error of f ends the iteration and is returned.
-func (b *CodeBlocks) Each(f func(numbers []uint32, codes []uint64) error) error {
+// Each calls f with all codes of the set from number first on and their numbers, ascending, a block at a
+// time: codes are packed, codec.Words(bits) words each, in the order of numbers. Both slices are overwritten
+// after f returns. An error of f ends the iteration and is returned.
+func (b *CodeBlocks) Each(first uint32, f func(numbers []uint32, codes []uint64) error) error {
 	it, err := b.iterator()
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (b *CodeBlocks) Each(f func(numbers []uint32, codes []uint64) error) error 
 	q := b.set.Bits
 	var numbers []uint32
 	codes := codec.NewCodes(q, codec.BlockRows)
-	for ok := it.First(); ok; ok = it.Next() {
+	for ok := it.SeekGE(b.set.Block(codec.KindCodes, first)); ok; ok = it.Next() {
 		if err := b.decode(it); err != nil {
 			return err
 		}
@@ -211,6 +211,9 @@ func (b *CodeBlocks) Each(f func(numbers []uint32, codes []uint64) error) error 
 		base := (b.at - 1) * codec.BlockRows
 		for i := range b.block.Len() {
 			n := base + uint32(b.block.Offset(i))
+			if n < first {
+				continue
+			}
 			if _, err := codec.DecodeCodeEntry(b.code, q, b.block.Entry(i)); err != nil {
 				return fault.Corrupt(err, "code number %d", n)
 			}

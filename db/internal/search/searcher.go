@@ -314,8 +314,7 @@ func (s *Searcher) usesStore(q *mih.Query, radius int) bool {
 	case s.plan != mih.PlanAuto || radius < 0 || t.Indexed():
 		return false
 	}
-	d := mih.Stored{Split: record.Split(t.Bits()), Codes: s.Set.Codes, Bits: t.Bits(), Costs: s.tools.Costs}
-	postings, _ := d.PredictRadius(radius)
+	postings, _ := s.storedIndex().PredictRadius(radius)
 	return postings < t.PredictRadius(q, radius)
 }
 
@@ -325,6 +324,7 @@ func (s *Searcher) storedIndex() *mih.Stored {
 	return &mih.Stored{
 		Split: record.Split(set.Bits), Codes: set.Codes, Bits: set.Bits,
 		Store: s.inStore(), Costs: s.tools.Costs,
+		Posted: uint32(set.Posted), Tail: int(set.NextCode - set.Posted),
 	}
 }
 

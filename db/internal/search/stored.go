@@ -223,8 +223,8 @@ func (p *nearPart) read(ctx context.Context, blocks *record.CodeBlocks, query co
 }
 
 // Blocks implements mih.Store. It reads codes from the store even if they are in memory.
-func (s *StoredCodes) Blocks(f func(numbers []uint32, codes []uint64) error) error {
-	return s.blocks.Each(f)
+func (s *StoredCodes) Blocks(first uint32, f func(numbers []uint32, codes []uint64) error) error {
+	return s.blocks.Each(first, f)
 }
 
 // Weight implements mih.Store. It applies the filter, or weigh.

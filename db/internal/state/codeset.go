@@ -43,6 +43,9 @@ type CodeSet struct {
 
 	// Blocks of codes from number FreshCode on have never been written, so they need no merge.
 	FreshCode uint64
+
+	// Codes from number Posted on have no postings yet, see Database.post.
+	Posted uint64
 }
 
 // newCodeSet returns an empty set.
@@ -55,10 +58,13 @@ func (s *CodeSet) counters() codec.CodeCounters {
 	if s.Table == nil {
 		return s.opening
 	}
-	return CountersOf(s.Table)
+	n := CountersOf(s.Table)
+	n.Posted = s.Posted
+	return n
 }
 
-// CountersOf returns the numbers of codes in a table. A bulk load passes a table that is not yet in the set.
+// CountersOf returns the numbers of codes in a table, without Posted. A bulk load passes a table that is not
+// yet in the set.
 func CountersOf(w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
 	return codec.CodeCounters{NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()),
@@ -69,6 +75,7 @@ func CountersOf(w *mih.Writer) codec.CodeCounters {
 type CodeSetView struct {
 	record.CodeKeys
 	NextCode uint64        // number of the next new code
+	Posted   uint64        // codes from this number on have no postings yet
 	Codes    int           // codes that some item has
 	Coded    int           // items that have a code
 	Table    *mih.Table    // nil until the codes are loaded: then read the store, see NumberOf
@@ -87,8 +94,8 @@ func (v *CodeSetView) WantCells() bool {
 func (s *CodeSet) publish(standing spaceStanding) CodeSetView {
 	n := s.counters()
 	v := CodeSetView{
-		CodeKeys: s.CodeKeys, NextCode: n.NextCode, Codes: int(n.Codes), Coded: int(n.Coded),
-		loading: s.loading, standing: standing, Set: s,
+		CodeKeys: s.CodeKeys, NextCode: n.NextCode, Posted: n.Posted, Codes: int(n.Codes),
+		Coded: int(n.Coded), loading: s.loading, standing: standing, Set: s,
 	}
 	if s.Table != nil {
 		v.Table = s.Table.Publish()

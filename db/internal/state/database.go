@@ -297,10 +297,13 @@ func (d *Database) rebuildAll(ctx context.Context) error {
 	})
 }
 
-// IndexAll returns when the codes of all collections are in memory, all due builds have run, and the rows for
-// reranking are loaded as far as the memory goes.
+// IndexAll returns when the codes of all collections are in memory, all due builds have run, due postings
+// are written, and the rows for reranking are loaded as far as the memory goes.
 func (d *Database) IndexAll(ctx context.Context) error {
 	if err := d.indexEach(ctx, d.Due); err != nil {
+		return err
+	}
+	if err := d.post(ctx); err != nil {
 		return err
 	}
 	for d.loadRerank(ctx) {

@@ -23,41 +23,27 @@ import (
 // always the store after the commit. bulk.spaceCodes writes the same records for many rows;
 // db/in_memory_test.go and Verify compare all of them.
 
-// A postingChange adds the number of a code to a posting of a code set, or takes it out. It takes only 16
-// bytes: a code has one for each substring, and a transaction may have millions.
-type postingChange struct {
+// A posting is one number in a posting of a code set, to be taken out. It takes only 16 bytes: a code is in
+// one posting for each substring, and a transaction may have millions.
+type posting struct {
 	set       uint32 // index in Tx.sets
 	value     uint32 // of the substring
 	n         uint32 // number of the code
 	substring uint16 // number of the substring in the cut of record.Split
-	out       bool   // takes the number out
 }
 
-// compare orders changes by posting, then by number. Within a set that is the order of keys.
-func (a postingChange) compare(b postingChange) int {
-	switch {
-	case a.set != b.set:
-		return cmp.Compare(a.set, b.set)
-	case a.substring != b.substring:
-		return cmp.Compare(a.substring, b.substring)
-	case a.value != b.value:
-		return cmp.Compare(a.value, b.value)
+// compare orders postings by their keys, if they are of one set, then by number.
+func (a posting) compare(b posting) int {
+	return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.substring, b.substring),
+		cmp.Compare(a.value, b.value), cmp.Compare(a.n, b.n))
+}
+
+// unpost takes the number of a code out of its postings. A code whose postings have not been written has
+// none.
+func (tx *Tx) unpost(set *CodeSet, n uint32, c codec.Code) {
+	if uint64(n) >= set.Posted {
+		return
 	}
-	return cmp.Compare(a.n, b.n)
-}
-
-// samePosting reports whether both change the same posting.
-func (a postingChange) samePosting(b postingChange) bool {
-	return a.value == b.value && a.substring == b.substring && a.set == b.set
-}
-
-// postingEditBytes estimates what one edit takes in a batch.
-const postingEditBytes = 32
-
-// setPosting adds the number of a code to its postings, one for each substring of c, or takes it out. A code
-// enters its postings with its first row and leaves with the last, so most writes, whose codes exist, touch
-// no posting.
-func (tx *Tx) setPosting(set *CodeSet, n uint32, c codec.Code, in bool) {
 	at := slices.Index(tx.sets, set)
 	if at < 0 {
 		at = len(tx.sets)
@@ -65,38 +51,113 @@ func (tx *Tx) setPosting(set *CodeSet, n uint32, c codec.Code, in bool) {
 	}
 	split := record.Split(set.Bits)
 	for j := range split.Len() {
-		tx.postings = append(tx.postings, postingChange{uint32(at), split.Of(c, j), n, uint16(j), !in})
+		tx.postings = append(tx.postings, posting{uint32(at), split.Of(c, j), n, uint16(j)})
 	}
 }
 
 // finishPostings adds the posting edits to the batch in key order, so each lands near the one before in the
 // storage engine's tree.
 func (tx *Tx) finishPostings() error {
-	slices.SortFunc(tx.postings, postingChange.compare)
+	slices.SortFunc(tx.postings, posting.compare)
 	var key []byte
-	var added, deleted []uint32
+	var numbers []uint32
 	for rest := tx.postings; len(rest) > 0; {
 		first := rest[0]
-		added, deleted = added[:0], deleted[:0]
-		for len(rest) > 0 && rest[0].samePosting(first) {
-			// The transaction may take out a number that it has added, never the reverse: numbers are not
-			// reused.
-			n, out := rest[0].n, false
-			for ; len(rest) > 0 && rest[0].n == n && rest[0].samePosting(first); rest = rest[1:] {
-				out = out || rest[0].out
-			}
-			if out {
-				deleted = append(deleted, n)
-			} else {
-				added = append(added, n)
-			}
+		for numbers = numbers[:0]; len(rest) > 0 && rest[0].set == first.set &&
+			rest[0].substring == first.substring && rest[0].value == first.value; rest = rest[1:] {
+			numbers = append(numbers, rest[0].n)
 		}
 		key = tx.sets[first.set].AppendPosting(key[:0], first.substring, first.value)
-		if err := tx.records.Posting(key, added, deleted, false); err != nil {
+		if err := tx.records.Posting(key, nil, numbers, false); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// A commit that adds codes writes no postings for them: a code is in one posting for each substring, which
+// would be half of the records of a Put. The indexer writes the postings of thousands of codes at a time, in
+// the order of their keys. Searches by postings read the codes that have none yet.
+
+// maxPosted bounds the edits of postings in one commit: they take milliseconds, in which writers wait.
+const maxPosted = 1 << 14
+
+// PostDue is how many edits of postings are to be due before the indexer writes them.
+var PostDue = maxPosted // tests set less
+
+// unposted returns the numbers of the codes whose postings are to be written next, first to end-1; none if
+// too few codes have come.
+func (v *CodeSetView) unposted() (first, end uint32) {
+	m, codes := record.Split(v.Bits).Len(), int(v.NextCode-v.Posted)
+	if v.Table == nil || codes*m < PostDue {
+		return 0, 0
+	}
+	return uint32(v.Posted), uint32(v.Posted) + uint32(min(codes, maxPosted/max(m, 1)))
+}
+
+// post writes the postings that are due, one commit after the other.
+func (d *Database) post(ctx context.Context) error {
+	for !d.Committer.readOnly {
+		if posted, err := d.postOne(ctx); !posted || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// postOne writes the postings of the first code set that is due, and reports whether there was one. The
+// error is also an event.
+func (d *Database) postOne(ctx context.Context) (posted bool, err error) {
+	v := d.Latest()
+	defer v.Release()
+	for set, cv := range v.CodeSets() {
+		first, end := set.unposted()
+		if first == end {
+			continue
+		}
+		ctx, op := d.Signals.BeginUntraced(ctx, event.OpIndex, cv.Name)
+		err := work.Safely(func() error { return d.postCodes(ctx, cv, set, first, end) })
+		done := set.event()
+		done.Level = slog.LevelDebug // as it is frequent
+		op.End(err, done)
+		return true, err
+	}
+	return false, nil
+}
+
+// postCodes writes the postings of the codes from first to end-1 of a set. It makes them from a view, and so
+// keeps the committer only for the commit.
+func (d *Database) postCodes(ctx context.Context, cv *CollectionView, set *CodeSetView, first,
+	end uint32) error {
+	c := d.Committer
+	batch := c.kv.NewBatch()
+	defer batch.Close()
+	records := record.NewWriter(batchSink{batch})
+	err := set.Postings(set.Table, first, end, 0, record.Split(set.Bits).Len(),
+		func(key []byte, numbers []uint32) error {
+			return records.Posting(key, numbers, nil, false)
+		})
+	if err != nil {
+		return err
+	}
+	return c.Do(ctx, batch.Len(), func(tx *Tx) error {
+		s, of := c.States[cv.ID], set.Set
+		if s == nil || !s.holds(of) || of.Posted != uint64(first) { // it was dropped, or a bulk load came
+			tx.Empty = true
+			return nil
+		}
+		if err := tx.Batch.Apply(batch, nil); err != nil {
+			return err
+		}
+		of.Posted = uint64(end)
+		for n := first; n < end; n++ { // codes that have gone since the view
+			if set.Table.Cardinality(n) > 0 && of.Table.Table().Cardinality(n) == 0 {
+				tx.unpost(of, n, set.Table.Code(n))
+			}
+		}
+		c.Touch(s)
+		return nil
+	})
 }
 
 // SetCodes sets the code and the stored projection of a row in a space; the zero Encoding removes them. It
@@ -158,7 +219,6 @@ func (tx *Tx) linkCode(set *CodeSet, n, row uint32, isNew bool) {
 	rows := t.Rows(n)
 	switch {
 	case isNew:
-		tx.setPosting(set, n, t.Code(n), true)
 		tx.setCodeEntry(set, n, row)
 	case rows.Len() == 1:
 		tx.setCodeEntry(set, n, codec.ManyRows)
@@ -180,7 +240,7 @@ func (tx *Tx) unlinkCode(set *CodeSet, n, row uint32) {
 	set.Table.Remove(n, row)
 	rows := t.Rows(n)
 	if rows.Len() == 0 {
-		tx.setPosting(set, n, c, false)
+		tx.unpost(set, n, c)
 		tx.codeBlock(set, n).Clear(byte(n))
 		return
 	}
@@ -232,9 +292,9 @@ func (d *Database) wantIndex() {
 	}
 }
 
-// RunIndexer indexes due code sets on half of the processors, loads rows for reranking, and maintains indexes
-// of vectors, until the context ends. A failed build is reported as an event, and is due again when the
-// collection changes next.
+// RunIndexer writes due postings, indexes due code sets on half of the processors, loads rows for reranking,
+// and maintains indexes of vectors, until the context ends. A failed build is reported as an event, and is
+// due again when the collection changes next.
 func (d *Database) RunIndexer(ctx context.Context) {
 	for {
 		select {
@@ -243,8 +303,12 @@ func (d *Database) RunIndexer(ctx context.Context) {
 		case <-d.indexWanted:
 		}
 		d.Committer.settle(ctx)
-		for began, v := time.Now(), d.Current.Load().Sequence; d.indexOne(ctx); began, v = time.Now(),
-			d.Current.Load().Sequence {
+		for {
+			_ = d.post(ctx) // what failed is due again when the collection changes next
+			began, v := time.Now(), d.Current.Load().Sequence
+			if !d.indexOne(ctx) {
+				break
+			}
 			if d.Current.Load().Sequence != v {
 				rest(ctx, min(restPerBuild*time.Since(began), maxIndexRest))
 			}
@@ -408,7 +472,11 @@ func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 			return true
 		}
 		for i := range cv.Spaces {
-			if d.Due(v, &cv.Spaces[i].Codes) != nil {
+			set := &cv.Spaces[i].Codes
+			if d.Due(v, set) != nil {
+				return true
+			}
+			if first, end := set.unposted(); first < end && !d.Committer.readOnly {
 				return true
 			}
 		}

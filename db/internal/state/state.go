@@ -345,7 +345,7 @@ func (s *SpaceState) counters() codec.SpaceCounters {
 // TakeOver sets the counters of the space to n, which a commit of tables has stored. Its tables of codes have
 // the codes already.
 func (s *SpaceState) TakeOver(n codec.SpaceCounters) {
-	s.Codes.FreshCode = n.NextCode
+	s.Codes.FreshCode, s.Codes.Posted = n.NextCode, n.Posted
 	s.Numbers = n
 	s.fresh = false
 }
@@ -379,6 +379,7 @@ func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*S
 	s.Numbers = n
 	set := s.Codes
 	set.Table, set.opening, set.loading, set.FreshCode = nil, n.CodeCounters, newLoading(), n.NextCode
+	set.Posted = n.Posted
 	if s.Revisions, err = spaces.ReadRevisions(r, d.ID, sp.ID); err != nil {
 		return nil, err
 	}

@@ -72,8 +72,8 @@ type Tx struct {
 	blocks   map[string]*blockEdit           // by key
 	Layers   map[string]codec.Layer          // changes to sets of rows, by key
 	slices   map[fieldContainer]*FieldSlices // changes to the bit slices of indexed fields
-	postings []postingChange                 // in the order in which they came
-	sets     []*CodeSet                      // sets of the postings, see postingChange.set
+	postings []posting                       // to be deleted, in the order in which they came
+	sets     []*CodeSet                      // sets of the postings, see posting.set
 
 	// Records that the transaction has read, by resolve and its helpers, and then its own changes of them. A
 	// change is resolved and applied against the earlier changes of the transaction, which the store does not
@@ -647,7 +647,10 @@ func (tx *Tx) readItem(s *CollectionState, row uint32) (*record.Item, error) {
 	return it, nil
 }
 
-// CodesBytes estimates the bytes in the batch for one code of an item.
+// postingEditBytes estimates what one edit of a posting takes in a batch.
+const postingEditBytes = 32
+
+// CodesBytes estimates the bytes that are written for one code of an item, with its postings.
 func CodesBytes(bits int, projections bool) int {
 	n := codec.RowCodeBytes + codec.CodeEntryBytes(bits) + record.Split(bits).Len()*postingEditBytes
 	if projections {

@@ -24,7 +24,7 @@ import (
 //   - codes of rows: by row, the number of its code, and the source of the code;
 //   - codes: by number, the bits, and beside them the one row that carries the code, or codec.ManyRows;
 //   - rows of codes: by number and container, the rows of a code that several carry;
-//   - postings: by substring and value, the numbers of the codes that have it.
+//   - postings: by substring and value, the numbers of the codes that have it, below CodeCounters.Posted.
 //
 // A code whose last row has gone is deleted, so each stored code has a row.
 
@@ -121,7 +121,7 @@ func (c *codesRead) readCodes(f *comparison) (complete bool) {
 		}
 		c.distinct++
 		c.hashes = append(c.hashes, hashedCode{maphash.Bytes(seed, entry[:codec.Bytes(q)]), n})
-		for j := range split.Len() {
+		for j := 0; uint64(n) < c.n.Posted && j < split.Len(); j++ {
 			c.tellPosting(f, byPrimary, n, uint16(j), split.Of(code, j))
 		}
 		if row == codec.ManyRows {
