@@ -1,28 +1,11 @@
-// Package matrix measures searches over the codes of package synth, and makes tables and figures of the
-// results:
+// Package matrix measures searches over the codes of package synth, beside a scan of all codes:
 //
-//	experiments matrix run --out results.jsonl
-//	experiments matrix tables --in results.jsonl
-//	experiments matrix plots --in results.jsonl --dir docs/bench
-//	experiments matrix codes --sets S --bits 128 --items 1000000 --dir /tmp
+//	experiments matrix
+//	experiments matrix --sets U --items 10000000 --radius 8,16 --tiers auto,fullscan,memory
+//	experiments matrix --write --sets S --bits 128 --items 1000000 --dir /tmp
 //
-// Run makes each set, imports it into a new database as fddhdb import does, and searches it with three kinds
-// of queries: perturbed members of the set, fresh codes of its distribution, and both in turn. Then it
-// deletes the database. It does not measure again what the file of results has, so an interrupted run
-// continues where it was. One goroutine searches.
-//
-// A search is one of
-//
-//   - knn: the k nearest items with their keys
-//   - radius: all items within a radius, without looking at each
-//   - hits: the same, and the first 100 of them with their keys
-//
-// by a plan of the database, or by fullscan, the yardstick: every word of the codes of all items, one after
-// the other. It finds rows, not keys.
-//
-// The file of results has one JSON object a line: set, bits, n and kind, and the figures of a search. A line
-// whose op is "store" says what it took to import and store the set.
-//
-// TestRun proves that an interrupted run is continued and measures nothing twice, TestFullScan that the
-// yardstick reads every code.
+// It makes each set, imports it into a new database as fddhdb import does, searches it, prints a row for each
+// search, and deletes the database. One goroutine searches. A tier is a plan of the database, or fullscan, the
+// yardstick: every word of the codes of all items, one after the other. It finds rows, not keys. Tiers take
+// turns, so that what else the machine does meets all of them. They have to find as much as each other.
 package matrix

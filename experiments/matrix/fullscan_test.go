@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
@@ -10,9 +9,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // The yardstick finds the same as sorting all items, in whatever order they come.
@@ -91,63 +88,6 @@ func testFullScan(t *testing.T, f *fullScan, query []byte, want []db.Hit) {
 		}
 		if !slices.EqualFunc(got, want[:n], equal) || runs.Total() != n {
 			t.Fatalf("r = %d: %d hits of %d, want %d", r, len(got), runs.Total(), n)
-		}
-	}
-}
-
-// BenchmarkFullScan shows how little the yardstick does besides reading: compare with
-// BenchmarkFullScan/read.
-func BenchmarkFullScan(b *testing.B) {
-	const n = 1_000_000
-	for _, set := range synth.CodeSets() {
-		for _, q := range []int{64, 128} {
-			codes, err := synth.Codes(set, q, n, 1)
-			if err != nil {
-				b.Fatal(err)
-			}
-			queries, _, err := synth.CodeQueries(set, q, n, 64, 1)
-			if err != nil {
-				b.Fatal(err)
-			}
-			f := newFullScan(q)
-			for i := range n {
-				f.add(uint32(i), codes.At(i).AppendBytes(nil, q))
-			}
-			run := func(name string, search func(query db.Query) error) {
-				b.Run(fmt.Sprintf("%s/%d/%s", set, q, name), func(b *testing.B) {
-					i := 0
-					for b.Loop() {
-						if err := search(db.Query{Code: queries.At(i%queries.Len()).AppendBytes(nil, q),
-							K: 0}); err != nil {
-							b.Fatal(err)
-						}
-						i++
-					}
-					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/code")
-				})
-			}
-			distances := make([]uint16, scanBlock)
-			run("read", func(query db.Query) error {
-				f.query.SetBytes(query.Code)
-				for from := 0; from < n; from += scanBlock {
-					to := min(from+scanBlock, n)
-					codec.Distances(distances[:to-from], f.query, f.codes.Slice(from, to))
-				}
-				return nil
-			})
-			for _, r := range []int{0, 8, 24} {
-				run(fmt.Sprintf("radius=%d", r), func(query db.Query) error {
-					_, err := f.Radius(context.Background(), query, r)
-					return err
-				})
-			}
-			for _, k := range []int{1, 10, 100, 1000} {
-				run(fmt.Sprintf("k=%d", k), func(query db.Query) error {
-					query.K = k
-					_, err := f.Search(context.Background(), query)
-					return err
-				})
-			}
 		}
 	}
 }

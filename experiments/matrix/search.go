@@ -10,8 +10,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/files/npy"
+)
+
+const (
+	auto     = "auto"
+	fullscan = "fullscan"
 )
 
 // tierNames are the ways to search: the plans of a database, and the yardstick.
@@ -62,7 +67,6 @@ type timed struct {
 	name  string // of the tier
 	tier  tier
 	times []time.Duration // by query
-	finds []time.Duration // of knn, by query: finding the codes alone
 	hits  int             // of all queries
 }
 
@@ -97,47 +101,11 @@ func (s *timed) run(ctx context.Context, code []byte) (int, error) {
 	return n, runs.Close()
 }
 
-// find searches again and notes how long it takes to find the codes, which is all that the yardstick does. A
-// search that tells so reads the clock more often.
-func (s *timed) find(ctx context.Context, queries [][]byte) error {
-	t, is := s.tier.(planned)
-	switch {
-	case s.op != "knn":
-		return nil
-	case !is:
-		s.finds = s.times
-		return nil
-	}
-	for _, code := range queries {
-		r, err := t.c.Search(ctx, db.Query{Code: code, K: s.n, Plan: t.plan, Include: db.IncludeExplain})
-		if err != nil {
-			return err
-		}
-		s.finds = append(s.finds, time.Duration(r.Explain.SearchUS*1000))
-	}
-	return nil
-}
+// String names the search in the table.
+func (s *timed) String() string { return fmt.Sprintf("%s %d", s.op, s.n) }
 
-// result returns the figures.
-func (s *timed) result() *result {
-	r := &result{Op: s.op, Tier: s.name, Queries: len(s.times),
-		AvgHits: float64(s.hits) / float64(len(s.times))}
-	if n := s.n; s.op == "knn" {
-		r.K = &n
-	} else {
-		r.Radius = &n
-	}
-	sum := time.Duration(0)
-	for _, t := range s.times {
-		sum += t
-	}
-	r.Mean = math.Round(us(sum)/float64(len(s.times))*1000) / 1000
-	r.P50, r.P99 = quantile(s.times, .5), quantile(s.times, .99)
-	if s.finds != nil {
-		r.Find = quantile(s.finds, .5)
-	}
-	return r
-}
+// average returns how many hits a query has.
+func (s *timed) average() float64 { return float64(s.hits) / float64(len(s.times)) }
 
 // quantile returns the smallest time that a share p of the times does not exceed, in
 // microseconds.
@@ -148,65 +116,63 @@ func quantile(times []time.Duration, p float64) float64 {
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// search measures all operations by all tiers, with the codes of a file, in a database.
-func (m *matrix) search(ctx context.Context, c *cell, file, dir string) (_ results, err error) {
-	codes, err := npy.ReadCodes(file)
-	if err != nil {
-		return nil, err
-	}
+// search measures all operations by all tiers in a database, and hands those of one operation to done.
+func (m *matrix) search(ctx context.Context, d *db.DB, codes codec.Codes,
+	done func(group []*timed)) error {
 	var queries [][]byte
 	for i := range codes.Len() {
 		queries = append(queries, codes.At(i).AppendBytes(nil, codes.Bits()))
 	}
-	d, err := db.Open(dir, &db.Options{ReadOnly: true})
+	c, err := d.Collection("main")
 	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	main, err := d.Collection("main")
-	if err != nil {
-		return nil, err
+		return err
 	}
 	tiers := map[string]tier{}
 	for _, name := range m.tiers {
 		if plan, is := tierPlans[name]; is {
-			tiers[name] = planned{main, plan}
+			tiers[name] = planned{c, plan}
 			continue
 		}
-		full := newFullScan(c.bits)
-		for x, err := range main.Codes(ctx, "") {
+		full := newFullScan(codes.Bits())
+		for x, err := range c.Codes(ctx, "") {
 			if err != nil {
-				return nil, err
+				return err
 			}
 			full.add(x.Row, x.Code)
 		}
 		tiers[name] = full
 	}
 	if err := d.WaitForIndex(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	runtime.GC() // making the set has left garbage
-	var list results
-	for _, kind := range []struct {
-		op     string
+	for _, op := range []struct {
+		name   string
 		params []int
-	}{{"knn", m.k}, {"radius", m.radius}, {"hits", m.radius}} {
-		for _, n := range kind.params {
+	}{{"radius", m.radius}, {"hits", m.radius}, {"knn", m.k}} {
+		for _, n := range op.params {
 			var group []*timed
 			for _, name := range m.tiers {
-				if kind.op != "hits" || name != fullscan { // the yardstick has no keys
-					group = append(group, &timed{op: kind.op, n: n, name: name, tier: tiers[name]})
+				if op.name != "hits" || name != fullscan { // the yardstick has no keys
+					group = append(group, &timed{op: op.name, n: n, name: name, tier: tiers[name]})
 				}
 			}
+			if len(group) == 0 {
+				continue
+			}
 			if err := measure(ctx, group, queries); err != nil {
-				return nil, err
+				return err
 			}
-			for _, s := range group {
-				list = append(list, s.result())
+			for _, s := range group[1:] {
+				if s.hits != group[0].hits {
+					return fmt.Errorf("%s finds %d by %s and %d by %s", s, s.hits, s.name, group[0].hits,
+						group[0].name)
+				}
 			}
+			done(group)
 		}
 	}
-	return list, nil
+	return nil
 }
 
 // A turn of a tier is so many queries. Before it so many others run uncounted, for a
@@ -237,9 +203,6 @@ func measure(ctx context.Context, group []*timed, queries [][]byte) error {
 					return fmt.Errorf("%s %d by %s: %w", s.op, s.n, s.name, err)
 				}
 				s.hits += hits
-			}
-			if err := s.find(ctx, queries[from:min(from+turnLength, n)]); err != nil {
-				return err
 			}
 		}
 	}
