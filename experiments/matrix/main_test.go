@@ -20,9 +20,9 @@ import (
 // The files have the format that fddhdb reads, and the queries are those of package synth.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
-	err := common.Execute(t.Context(), Command(), []string{"--write", "--sets", "S", "--bits", "72", "--items",
-		"50", "--queries", "6", "--seed", "3", "--dir", dir}, io.Discard, io.Discard)
-	if err != nil {
+	args := []string{"--write", "--sets", "S", "--bits", "72", "--items", "50", "--queries", "6",
+		"--seed", "3", "--dir", dir}
+	if err := common.Execute(t.Context(), Command(), args, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	items, err := synth.Codes(synth.Projected, 72, 50, 3)
