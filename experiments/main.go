@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/experiments/bounds"
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/experiments/hashes"
 	"github.com/fddhdb/fddhdb/experiments/joins"
@@ -29,6 +30,7 @@ func main() { os.Exit(common.Main(experiments()...)) }
 
 // experiments returns all of them.
 func experiments() []*cobra.Command {
-	return append(paper.Commands(), hashes.Command(), joins.Command(), labels.Command(), makeset.Command(),
-		matrix.Command(), orders.Command(), traintime.Command(), vectors.Command(), writes.Command())
+	return append(paper.Commands(), bounds.Command(), hashes.Command(), joins.Command(), labels.Command(),
+		makeset.Command(), matrix.Command(), orders.Command(), traintime.Command(), vectors.Command(),
+		writes.Command())
 }

@@ -208,20 +208,12 @@ func all[T any](l *lab, value T) map[string]T {
 	return m
 }
 
-// publishedAnchors is the number of anchors of FDDH.
-const publishedAnchors = 800
-
 // fewAnchors returns the number of anchors of FDDH, unless another is asked for or there
 // are fewer items.
-func (l *lab) fewAnchors() int { return cmp.Or(l.base.Anchors, min(publishedAnchors, l.fewest)) }
+func (l *lab) fewAnchors() int { return cmp.Or(l.base.Anchors, min(sets.PublishedAnchors, l.fewest)) }
 
 // published returns the settings of the authors' experiments with FDDH. Items without
 // labels get, in each modality, the code of its projection alone.
 func (l *lab) published(bits int) db.TrainOptions {
-	opt := db.TrainOptions{Rows: l.base.Rows}
-	opt.Bits, opt.Anchors, opt.Method = bits, l.fewAnchors(), model.MethodPaper
-	opt.Aim = model.AimCodes
-	opt.Features, opt.Map, opt.Gamma = all(l, model.FeaturesRaw), all(l, model.MapRBF), all(l, 1e-4)
-	opt.Width = all[float64](l, fit.DefaultWidth)
-	return opt
+	return db.TrainOptions{Rows: l.base.Rows, Options: sets.Published(l.modalities, bits, l.fewAnchors())}
 }

@@ -126,13 +126,13 @@ func (s *Set) Split(seed uint64, most int) (items, queries *Part) {
 }
 
 // LabelCount returns the number of different labels.
-func (s *Set) LabelCount() int {
-	var all []string
-	for _, l := range s.Items.Labels {
-		all = append(all, l...)
-	}
+func (s *Set) LabelCount() int { return len(s.labels()) }
+
+// labels returns the labels of items, sorted, each once.
+func (s *Set) labels() []string {
+	all := slices.Concat(s.Items.Labels...)
 	slices.Sort(all)
-	return len(slices.Compact(all))
+	return slices.Compact(all)
 }
 
 // Schema returns a schema with the modalities of the set.
