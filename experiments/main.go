@@ -9,6 +9,7 @@ package main
 
 import (
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/experiments/matrix"
 	"github.com/fddhdb/fddhdb/experiments/orders"
 	"github.com/fddhdb/fddhdb/experiments/paper"
+	"github.com/fddhdb/fddhdb/experiments/streams"
 	"github.com/fddhdb/fddhdb/experiments/traintime"
 	"github.com/fddhdb/fddhdb/experiments/vectors"
 	"github.com/fddhdb/fddhdb/experiments/writes"
@@ -30,7 +32,7 @@ func main() { os.Exit(common.Main(experiments()...)) }
 
 // experiments returns all of them.
 func experiments() []*cobra.Command {
-	return append(paper.Commands(), bounds.Command(), hashes.Command(), joins.Command(), labels.Command(),
-		makeset.Command(), matrix.Command(), orders.Command(), traintime.Command(), vectors.Command(),
-		writes.Command())
+	return slices.Concat(paper.Commands(), streams.Commands(), []*cobra.Command{bounds.Command(),
+		hashes.Command(), joins.Command(), labels.Command(), makeset.Command(), matrix.Command(),
+		orders.Command(), traintime.Command(), vectors.Command(), writes.Command()})
 }

@@ -345,7 +345,8 @@ func printSteps(w io.Writer, s *sets.Set, steps []step) {
 	fmt.Fprint(w, "\nOne item of a stream is replaced: the largest change of a projection P phi, and the bound:\n\n")
 	common.Head(w, 1, "modality", "n", "m", "change", "bound")
 	for _, x := range steps {
-		common.Row(w, s.Modalities[x.t], strconv.Itoa(x.n), strconv.Itoa(x.m), number(x.change), number(x.bound))
+		common.Row(w, s.Modalities[x.t], strconv.Itoa(x.n), strconv.Itoa(x.m), number(x.change),
+			number(x.bound))
 	}
 }
 
