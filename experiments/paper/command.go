@@ -138,7 +138,7 @@ func (o *options) run(ctx context.Context, x *kind, folder string, grid map[stri
 	}
 	bar := p.Progress()
 	defer bar.End()
-	fill := func(dir string) error { return store(s, folder, dir) }
+	fill := func(dir string) error { return store(s, dir) }
 	return sets.WithDatabase(fill, func(d *db.DB) error {
 		c, err := d.Collection("main")
 		if err != nil {
@@ -176,10 +176,10 @@ func (o *options) run(ctx context.Context, x *kind, folder string, grid map[stri
 }
 
 // store imports a set as fddhdb import does: labels have the same numbers then, and models are the same.
-func store(s *sets.Set, folder, dir string) error {
-	args := []string{"import", dir, "--init", "--labels", filepath.Join(folder, "train_labels.npy")}
-	for _, name := range s.Modalities {
-		args = append(args, "--vectors", name+"="+filepath.Join(folder, "train_"+name+".npy"))
+func store(s *sets.Set, dir string) error {
+	args := []string{"import", dir, "--init", "--labels", s.Train.Labels}
+	for t, name := range s.Modalities {
+		args = append(args, "--vectors", name+"="+s.Train.Vectors[t])
 	}
 	var errs strings.Builder
 	if verbs.Main(args, strings.NewReader(""), io.Discard, &errs) != 0 {

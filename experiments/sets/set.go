@@ -1,6 +1,8 @@
-// Package sets reads the sets of files that experiments measure with, and stores them: a folder with
-// train_NAME.npy for each modality and train_labels.npy, and for queries query_NAME.npy and query_labels.npy.
-// experiments makeset writes such folders, and `fddhdb export` can.
+// Package sets reads the sets of files that experiments measure with, and stores them. A set is
+//
+//   - a folder with train_NAME.npy for each modality and train_labels.npy, and for queries query_NAME.npy and
+//     query_labels.npy; experiments makeset writes such folders, and `fddhdb export` can;
+//   - or a .mat file in one of the layouts in which sets of pictures and texts are published (layouts).
 package sets
 
 import (
@@ -25,6 +27,15 @@ type Set struct {
 	Dims       []int // of each modality
 	Items      Part
 	Queries    *Part // nil: there are none
+
+	// Train are the files of Items, as fddhdb import takes them.
+	Train Files
+}
+
+// Files are where the rows of a part are: a file, or a variable of one (FILE.mat:VARIABLE).
+type Files struct {
+	Vectors []string // by modality
+	Labels  string
 }
 
 // A Part is some rows of every modality, with their labels.
@@ -33,35 +44,99 @@ type Part struct {
 	Labels  [][]string
 }
 
-// Read reads the files of a set. It leaves items without labels out.
-func Read(dir string) (*Set, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "train_*.npy"))
-	if err != nil {
-		return nil, err
-	}
+// layouts are the variables of published .mat files: pictures, texts and labels of the training items, and of
+// the queries; no queries if the authors divide one set as they like.
+var layouts = [][2][3]string{
+	{{"I_tr", "T_tr", "L_tr"}, {"I_te", "T_te", "L_te"}},                         // FDDH, DCH, SCRATCH, CMFH
+	{{"XTrain", "YTrain", "LTrain"}, {"XTest", "YTest", "LTest"}},                // DLFH, SRLCH
+	{{"XDatabase", "YDatabase", "databaseL"}, {"XTest", "YTest", "testL"}},       // BATCH
+	{{"I_database", "T_database", "L_database"}, {"I_test", "T_test", "L_test"}}, // SCM, SePH
+	{{"XAll", "YAll", "LAll"}},                                                   // DCMH: MIRFlickr-25K
+	{{"IAll", "TAll", "LAll"}},                                                   // DCMH: NUS-WIDE
+	{{"images", "tags", "labels"}},                                               // Pascal VOC
+}
+
+// Read reads a set. It leaves items without labels out.
+func Read(path string) (*Set, error) {
 	s := &Set{}
-	for _, file := range files {
-		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "train_"), ".npy")
-		if name != "labels" && name != "codes" {
-			s.Modalities = append(s.Modalities, name)
+	var queries Files
+	if strings.EqualFold(filepath.Ext(path), ".mat") {
+		layout, err := layoutOf(path)
+		if err != nil {
+			return nil, err
+		}
+		s.Modalities = []string{"image", "text"}
+		s.Train = variables(path, layout[0])
+		if queries = variables(path, layout[1]); layout[1][0] == "" {
+			queries.Labels = ""
+		}
+	} else {
+		found, err := filepath.Glob(filepath.Join(path, "train_*.npy"))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range found {
+			name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "train_"), ".npy")
+			if name != "labels" && name != "codes" {
+				s.Modalities = append(s.Modalities, name)
+			}
+		}
+		if len(s.Modalities) == 0 {
+			return nil, fmt.Errorf("%s has no files train_NAME.npy, and is no .mat file", path)
+		}
+		s.Train, queries = s.inFolder(path, "train"), s.inFolder(path, "query")
+		if _, err := os.Stat(queries.Labels); errors.Is(err, fs.ErrNotExist) {
+			queries.Labels = ""
 		}
 	}
-	if len(s.Modalities) == 0 {
-		return nil, fmt.Errorf("%s has no files train_NAME.npy", dir)
-	}
-	items, err := s.read(dir, "train")
+	items, err := s.read(s.Train)
 	if err != nil {
 		return nil, err
 	}
 	s.Items = *items
-	if s.Queries, err = s.read(dir, "query"); errors.Is(err, fs.ErrNotExist) {
+	if queries.Labels == "" {
 		return s, nil
 	}
-	return s, err
+	dims := s.Dims
+	if s.Queries, err = s.read(queries); err != nil {
+		return nil, err
+	}
+	if !slices.Equal(s.Dims, dims) {
+		return nil, fmt.Errorf("%s: training items have vectors of %d dimensions, queries of %d", path, dims,
+			s.Dims)
+	}
+	return s, nil
 }
 
-func (s *Set) read(dir, of string) (*Part, error) {
-	labels, err := files.ReadLabels(filepath.Join(dir, of+"_labels.npy"))
+// layoutOf returns the layout of a .mat file, by its variable of labels.
+func layoutOf(path string) (l [2][3]string, err error) {
+	var expected []string
+	for _, l := range layouts {
+		if _, err = files.ReadLabels(path + ":" + l[0][2]); err == nil {
+			return l, nil
+		}
+		expected = append(expected, strings.Join(append(l[0][:], l[1][:]...), " "))
+	}
+	return l, fmt.Errorf("%w; these layouts are known: %s", err, strings.Join(expected, "; "))
+}
+
+// variables returns the variables of a part.
+func variables(path string, names [3]string) Files {
+	return Files{Vectors: []string{path + ":" + names[0], path + ":" + names[1]}, Labels: path + ":" + names[2]}
+}
+
+// inFolder returns the files of a part.
+func (s *Set) inFolder(dir, part string) Files {
+	f := Files{Labels: filepath.Join(dir, part+"_labels.npy")}
+	for _, name := range s.Modalities {
+		f.Vectors = append(f.Vectors, filepath.Join(dir, part+"_"+name+".npy"))
+	}
+	return f
+}
+
+// read reads a part, and sets Dims.
+func (s *Set) read(f Files) (*Part, error) {
+	labels, err := files.ReadLabels(f.Labels)
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +152,7 @@ func (s *Set) read(dir, of string) (*Part, error) {
 		}
 	}
 	s.Dims = nil
-	for _, name := range s.Modalities {
-		file := filepath.Join(dir, of+"_"+name+".npy")
+	for _, file := range f.Vectors {
 		x, rows, cols, err := files.ReadAll(file)
 		if err != nil {
 			return nil, err
