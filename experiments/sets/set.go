@@ -108,21 +108,26 @@ func Read(path string) (*Set, error) {
 	return s, nil
 }
 
-// layoutOf returns the layout of a .mat file, by its variable of labels.
+// layoutOf returns the layout of a .mat file, by its variables of pictures and labels.
 func layoutOf(path string) (l [2][3]string, err error) {
 	var expected []string
 	for _, l := range layouts {
 		if _, err = files.ReadLabels(path + ":" + l[0][2]); err == nil {
-			return l, nil
+			x, missing := files.Open(path+":"+l[0][0], "")
+			if err = missing; err == nil {
+				return l, x.Close()
+			}
 		}
-		expected = append(expected, strings.Join(append(l[0][:], l[1][:]...), " "))
+		names := strings.Join(slices.Concat(l[0][:], l[1][:]), " ")
+		expected = append(expected, strings.TrimSpace(names))
 	}
 	return l, fmt.Errorf("%w; these layouts are known: %s", err, strings.Join(expected, "; "))
 }
 
 // variables returns the variables of a part.
 func variables(path string, names [3]string) Files {
-	return Files{Vectors: []string{path + ":" + names[0], path + ":" + names[1]}, Labels: path + ":" + names[2]}
+	return Files{Vectors: []string{path + ":" + names[0], path + ":" + names[1]},
+		Labels: path + ":" + names[2]}
 }
 
 // inFolder returns the files of a part.

@@ -59,7 +59,8 @@ func TestLayouts(t *testing.T) {
 		}
 		if !slices.Equal(s.Modalities, []string{"image", "text"}) || !slices.Equal(s.Dims, []int{3, 2}) ||
 			len(s.Items.Labels) != 3 || !slices.Equal(s.Items.Labels[1], []string{"1", "2"}) ||
-			!slices.Equal(s.Items.Vectors[0][1], []float32{4, 5, 6}) || s.Train.Vectors[1] != path+":"+l[0][1] {
+			!slices.Equal(s.Items.Vectors[0][1], []float32{4, 5, 6}) ||
+			s.Train.Vectors[1] != path+":"+l[0][1] {
 			t.Errorf("%v: %+v", l, s)
 		}
 		if (s.Queries == nil) != (l[1][0] == "") ||
@@ -81,7 +82,7 @@ func TestRefused(t *testing.T) {
 			"I_te": rows, "T_te": rows, "L_te": {{1, 0}, {0, 1}}}, "has 2 rows, the labels 3"},
 		"wide.mat": {map[string][][]float64{"I_tr": rows, "T_tr": rows, "L_tr": {{1, 0}, {0, 1}},
 			"I_te": {{1, 2, 3}, {4, 5, 6}}, "T_te": rows, "L_te": {{1, 0}, {0, 1}}}, "queries of [3 2]"},
-		"lost.mat": {map[string][][]float64{"L_tr": {{1, 0}, {0, 1}}}, `no variable "I_tr"`},
+		"lost.mat": {map[string][][]float64{"L_tr": {{1, 0}, {0, 1}}}, "there is L_tr; these layouts are known"},
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, matFile(c.variables), 0o644); err != nil {
