@@ -47,13 +47,11 @@ type Part struct {
 // layouts are the variables of published .mat files: pictures, texts and labels of the training items, and of
 // the queries; no queries if the authors divide one set as they like.
 var layouts = [][2][3]string{
-	{{"I_tr", "T_tr", "L_tr"}, {"I_te", "T_te", "L_te"}},                         // FDDH, DCH, SCRATCH, CMFH
-	{{"XTrain", "YTrain", "LTrain"}, {"XTest", "YTest", "LTest"}},                // DLFH, SRLCH
-	{{"XDatabase", "YDatabase", "databaseL"}, {"XTest", "YTest", "testL"}},       // BATCH
-	{{"I_database", "T_database", "L_database"}, {"I_test", "T_test", "L_test"}}, // SCM, SePH
-	{{"XAll", "YAll", "LAll"}},                                                   // DCMH: MIRFlickr-25K
-	{{"IAll", "TAll", "LAll"}},                                                   // DCMH: NUS-WIDE
-	{{"images", "tags", "labels"}},                                               // Pascal VOC
+	// FDDH, DCH, SCRATCH and most others: wiki, MIRFlickr-25K, NUS-WIDE, IAPR TC-12
+	{{"I_tr", "T_tr", "L_tr"}, {"I_te", "T_te", "L_te"}},
+	{{"XTrain", "YTrain", "LTrain"}, {"XTest", "YTest", "LTest"}}, // as DLFH, SRLCH and BATCH name them
+	{{"images", "YAll", "LAll"}},                                  // DCMH: MIRFlickr-25K
+	{{"IAll", "TAll", "LAll"}},
 }
 
 // Read reads a set. It leaves items without labels out.
