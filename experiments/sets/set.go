@@ -50,7 +50,6 @@ var layouts = [][2][3]string{
 	// FDDH, DCH, SCRATCH and most others: wiki, MIRFlickr-25K, NUS-WIDE, IAPR TC-12
 	{{"I_tr", "T_tr", "L_tr"}, {"I_te", "T_te", "L_te"}},
 	{{"XTrain", "YTrain", "LTrain"}, {"XTest", "YTest", "LTest"}}, // as DLFH, SRLCH and BATCH name them
-	{{"images", "YAll", "LAll"}},                                  // DCMH: MIRFlickr-25K
 	{{"IAll", "TAll", "LAll"}},
 }
 
