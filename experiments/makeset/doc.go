@@ -18,6 +18,11 @@
 //   - pairs: 20 labels, one for an item, with two vectors of 128 dimensions; imports and
 //     backups are measured with it. Making a million items takes 1.2 GB of memory.
 //
+//   - tail: 20 labels, one for an item; the most frequent has 300 times as many items as the rarest; see
+//     synth.Unbalanced.
+//
+//   - weak: pairs with four times the noise in the pictures.
+//
 //   - embeddings: 384-d pictures alone, without labels, like those of a neural encoder; see
 //     synth.Embeddings.
 //

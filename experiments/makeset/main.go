@@ -2,6 +2,7 @@ package makeset
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 
@@ -19,7 +20,7 @@ func Command() *cobra.Command {
 		"DIR gets train_NAME.npy and query_NAME.npy of each modality, and their labels: what fddhdb import and other experiments read.",
 		cobra.ExactArgs(1), func(_ *cobra.Command, args []string) error { return o.write(args[0]) })
 	f := common.FlagsOf(cmd)
-	f.StringVar(&o.set, "set", "nuswide", "nuswide, multilabel, pairs or embeddings")
+	f.StringVar(&o.set, "set", "nuswide", "nuswide, multilabel, pairs, tail, weak or embeddings")
 	f.Count(&o.items, "items", "items to train on")
 	f.Queries(&o.queries)
 	f.Seed(&o.seed)
@@ -78,11 +79,25 @@ func generate(set string, items int, seed uint64) (*synth.Data, int, error) {
 		return synth.Pairs(synth.Config{
 			Items: items, Classes: labels, LabelsPerItem: 1, Dims: []int{128, 128}, Noise: 2, Seed: seed,
 		}), labels, nil
+	case "tail":
+		return synth.Unbalanced(seed, items, false), 20, nil
+	case "weak":
+		const labels = 20
+		data := synth.Pairs(synth.Config{
+			Items: items, Classes: labels, LabelsPerItem: 1, Dims: []int{128, 128}, Noise: 2, Seed: seed,
+		})
+		rng := rand.New(rand.NewPCG(seed, 34))
+		for _, x := range data.Vectors[0] {
+			for j := range x {
+				x[j] += 6 * float32(rng.NormFloat64())
+			}
+		}
+		return data, labels, nil
 	case "embeddings":
 		rows := synth.Embeddings(0, items, 384, seed)
 		return &synth.Data{Vectors: [][][]float32{rows}, Labels: make([][]uint32, items)}, 0, nil
 	}
-	return nil, 0, fmt.Errorf("there is no set %q: nuswide, multilabel, pairs and embeddings are possible",
+	return nil, 0, fmt.Errorf("there is no set %q: nuswide, multilabel, pairs, tail, weak and embeddings are possible",
 		set)
 }
 

@@ -12,7 +12,8 @@ import (
 
 func TestFiles(t *testing.T) {
 	for set, want := range map[string]struct{ labels, image, text int }{"nuswide": {10, 500, 1000},
-		"multilabel": {24, 64, 48}, "pairs": {20, 128, 128}} {
+		"multilabel": {24, 64, 48}, "pairs": {20, 128, 128}, "tail": {20, 64, 32},
+		"weak": {20, 128, 128}} {
 		dir := filepath.Join(t.TempDir(), "new", set)
 		if err := common.Execute(t.Context(), Command(),
 			[]string{"--set", set, "--items", "90", "--queries", "20", "--seed", "3", dir}, io.Discard,
