@@ -21,7 +21,7 @@
 //   - tail: 20 labels, one for an item; the most frequent has 300 times as many items as the rarest; see
 //     synth.Unbalanced.
 //
-//   - weak: pairs with four times the noise in the pictures.
+//   - weak: pairs with three times the noise in the pictures.
 //
 //   - embeddings: 384-d pictures alone, without labels, like those of a neural encoder; see
 //     synth.Embeddings.
