@@ -34,7 +34,6 @@ for set in wiki ucidigits; do
     --vectors text="$data/$set/query_text.npy" --labels "$data/$set/query_labels.npy" \
     --json --plot "$figures/$set-64.svg" > "$out/$set-64.json"
 done
-experiment wiki size --plot "$out/wiki-size.svg"
 
 # A database that goes on learning.
 for set in nuswide pairs; do
