@@ -18,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/experiments/labels"
 	"github.com/fddhdb/fddhdb/experiments/makeset"
 	"github.com/fddhdb/fddhdb/experiments/matrix"
+	"github.com/fddhdb/fddhdb/experiments/methods"
 	"github.com/fddhdb/fddhdb/experiments/orders"
 	"github.com/fddhdb/fddhdb/experiments/paper"
 	"github.com/fddhdb/fddhdb/experiments/traintime"
@@ -30,5 +31,5 @@ func main() { os.Exit(common.Main(experiments()...)) }
 // experiments returns all of them.
 func experiments() []*cobra.Command {
 	return append(paper.Commands(), hashes.Command(), joins.Command(), labels.Command(), makeset.Command(),
-		matrix.Command(), orders.Command(), traintime.Command(), vectors.Command(), writes.Command())
+		matrix.Command(), methods.Command(), orders.Command(), traintime.Command(), vectors.Command(), writes.Command())
 }

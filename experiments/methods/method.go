@@ -1,0 +1,238 @@
+package methods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// A Method is a way to learn codes.
+type Method struct {
+	Name, Paper string
+	Labels      bool // it learns from labels
+	Target      bool // Options.Target changes what its projections learn
+	Modalities  int  // the number of modalities that it takes; 0: any from two
+	Separate    bool // each modality of an item has a code of its own; else an item has one
+	PairBytes   int  // what it holds for each pair of items; 0: it compares no pairs
+	fit         func(s *run) *Model
+}
+
+// All are the methods in the order of tables.
+var All = []*Method{
+	{Name: "ITQ", Paper: "Gong et al., TPAMI 2013", fit: fitITQ},
+	{Name: "CCA-ITQ", Paper: "Gong et al., TPAMI 2013", Separate: true, fit: fitCCAITQ},
+	{Name: "IMH", Paper: "Song et al., SIGMOD 2013", Separate: true, PairBytes: 8, fit: fitIMH},
+	{Name: "CMFH", Paper: "Ding et al., CVPR 2014", fit: fitCMFH},
+	{Name: "CCQ", Paper: "Long et al., SIGIR 2016", fit: fitCCQ},
+	{Name: "SCM", Paper: "Zhang and Li, AAAI 2014", Labels: true, Modalities: 2, Separate: true, fit: fitSCM},
+	{Name: "SePH", Paper: "Lin et al., CVPR 2015", Labels: true, Target: true, PairBytes: 16, fit: fitSePH},
+	{Name: "GSePH", Paper: "Mandal et al., CVPR 2017", Labels: true, Target: true, fit: fitGSePH},
+	{Name: "DCMH", Paper: "Jiang and Li, CVPR 2017", Labels: true, Modalities: 2, Separate: true, PairBytes: 8,
+		fit: fitDCMH},
+	{Name: "DCH", Paper: "Xu et al., TIP 2017", Labels: true, Target: true, fit: fitDCH},
+	{Name: "FSDH", Paper: "Gui et al., TPAMI 2018", Labels: true, Target: true, fit: fitFSDH},
+	{Name: "SRLCH", Paper: "Shen et al., TKDE 2020", Labels: true, Target: true, fit: fitSRLCH},
+	{Name: "DLFH", Paper: "Jiang and Li, TIP 2019", Labels: true, Target: true, Modalities: 2, Separate: true,
+		fit: fitDLFH},
+	{Name: "SCRATCH", Paper: "Li et al., ACM MM 2018", Labels: true, Target: true, fit: fitSCRATCH},
+	{Name: "BATCH", Paper: "Wang et al., TKDE 2020", Labels: true, Target: true, fit: fitBATCH},
+	{Name: "FSDH-M", Paper: "Liu et al., TNNLS 2021", Labels: true, Target: true, fit: fitFSDHM},
+	{Name: "DPLM-M", Paper: "Liu et al., TNNLS 2021", Labels: true, Target: true, fit: fitDPLMM},
+	{Name: "FDDH-DPLM", Paper: "Liu et al., TNNLS 2021", Labels: true, Target: true, fit: fitFDDHDPLM},
+	{Name: "FDDH-published", Paper: "Liu et al., TNNLS 2021", Labels: true, Target: true, fit: fitPublished},
+	{Name: "FDDH", Paper: "the defaults of fddhdb train", Labels: true, fit: fitDefaults},
+}
+
+// ByName returns the methods of these names, in any case.
+func ByName(names []string) (found []*Method, err error) {
+	var known []string
+	for _, m := range All {
+		known = append(known, m.Name)
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
+		if i < 0 {
+			return nil, fmt.Errorf("--methods %s: there is no such method, but %s", name, strings.Join(known, ", "))
+		}
+		found = append(found, All[i])
+	}
+	return found, nil
+}
+
+// Data are training items: vectors of each modality and labels, a row an item.
+type Data struct {
+	X []*mat.Dense
+	Y *mat.Dense
+}
+
+// Options are the settings that all methods share.
+type Options struct {
+	Bits   int
+	Seed   uint64
+	Sweeps int  // rounds of a method that alternates; 0: as its authors
+	Target bool // projections learn the target of this project in place of codes; see run.aim
+}
+
+// A Model is what a method has learned.
+type Model struct {
+	Codes     []*mat.Dense                        // of the training items, by modality, +-1
+	Project   []func(x *mat.Dense) (z *mat.Dense) // by modality, m x d to m x q
+	Fuse      func(z []*mat.Dense) *mat.Dense     // of all modalities of items; nil: their sum
+	Encode    func(z *mat.Dense) *mat.Dense       // nil: signs
+	Objective []float64                           // after each sweep, if the method has one that falls
+}
+
+// mostBytes is the memory that the pairs of items may take.
+const mostBytes = 4 << 30
+
+// Check returns an error if the method cannot learn from n items with so many modalities.
+func (m *Method) Check(n, modalities int) error {
+	if modalities < 2 || m.Modalities > 0 && modalities != m.Modalities {
+		return fmt.Errorf("%s takes %s modalities, and the set has %d: leave the method out", m.Name,
+			map[bool]string{true: "two or more", false: "exactly two"}[m.Modalities == 0], modalities)
+	}
+	if bytes := float64(m.PairBytes) * float64(n) * float64(n); bytes > mostBytes {
+		return fmt.Errorf("%s is quadratic: %d items have pairs that need %.1f GiB, more than %d: %s",
+			m.Name, n, bytes/(1<<30), mostBytes>>30, "leave the method out, or take fewer items")
+	}
+	return nil
+}
+
+// Fit learns a model. It does not change the data.
+func (m *Method) Fit(ctx context.Context, d *Data, o Options) (*Model, error) {
+	if err := d.check(o); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	n, _ := d.Y.Dims()
+	if err := m.Check(n, len(d.X)); err != nil {
+		return nil, err
+	}
+	s := &run{Data: d, Options: o, ctx: ctx, n: n, q: o.Bits, r: rand.New(rand.NewPCG(o.Seed, 23))}
+	model := m.fit(s)
+	if s.err = errors.Join(s.err, ctx.Err()); s.err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, s.err)
+	}
+	if model.Objective == nil {
+		model.Objective = s.objective
+	}
+	return model, nil
+}
+
+// check checks numbers, and shapes, as gonum panics about them.
+func (d *Data) check(o Options) error {
+	if o.Bits < 1 || o.Sweeps < 0 {
+		return fmt.Errorf("%d bits, %d sweeps: give at least one bit, and sweeps from 0", o.Bits, o.Sweeps)
+	}
+	if d.Y == nil || d.Y.IsEmpty() || d.Y.RawMatrix().Rows < 2 {
+		return errors.New("there are less than two labelled items: give more")
+	}
+	n, _ := d.Y.Dims()
+	for t, x := range append(slices.Clone(d.X), d.Y) {
+		if x == nil || x.IsEmpty() || x.RawMatrix().Rows != n {
+			return fmt.Errorf("modality %d has no row for each of the %d items: give as many", t, n)
+		}
+		for i := range n {
+			for j, v := range x.RawRowView(i) {
+				if v-v != 0 {
+					return fmt.Errorf("modality %d, row %d, column %d is %v: give finite numbers", t, i, j, v)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// A run is one training: what every method starts with.
+type run struct {
+	*Data
+	Options
+	ctx       context.Context
+	n, q      int
+	r         *rand.Rand
+	maps      []mapping    // by modality
+	phi       []*mat.Dense // the training items, mapped
+	done      int          // sweeps
+	objective []float64
+	err       error
+}
+
+// mapped maps the items of every modality; of makes the map of one.
+func (s *run) mapped(of func(x *mat.Dense, r *rand.Rand) mapping) {
+	for _, x := range s.X {
+		f := of(x, s.r)
+		s.maps, s.phi = append(s.maps, f), append(s.phi, f(x))
+	}
+}
+
+// sweep reports whether to begin another sweep. The authors make so many.
+func (s *run) sweep(authors int) bool {
+	if s.Sweeps > 0 {
+		authors = s.Sweeps
+	}
+	s.done++
+	return s.done <= authors && s.ctx.Err() == nil
+}
+
+// after records the objective after a sweep.
+func (s *run) after(f float64) { s.objective = append(s.objective, f) }
+
+// aim returns what projections learn: the codes b, or with Options.Target
+//
+//	Y D J C',  C = polar(B'Y),  D = diag((mean count / n_k)^.25),  J = I - 11'/c.
+//
+// C is the orthonormal basis nearest to the codes of the labels. A Hamming distance cannot use what all labels
+// share, which J removes, and D favours rare labels. If items have several labels J and D are the identity.
+func (s *run) aim(b *mat.Dense) *mat.Dense {
+	if !s.Target {
+		return b
+	}
+	y := mat.DenseCopyOf(s.Y)
+	if n, c := y.Dims(); mat.Sum(y) == float64(n) { // one label each
+		count := columnMeans(y)
+		y.Apply(func(_, k int, v float64) float64 {
+			return v * math.Pow(max(count[k], 1e-300)*float64(c), -.25)
+		}, y)
+		y = minus(y, mul(y, mat.NewDense(c, c, slices.Repeat([]float64{1 / float64(c)}, c*c))))
+	}
+	return mul(y, polar(mul(b.T(), s.Y)).T())
+}
+
+// regressions returns, for each modality, b -> (phi_t'phi_t + gamma I)^-1 phi_t'b.
+func (s *run) regressions(gamma float64) (all []func(b *mat.Dense) *mat.Dense) {
+	for _, phi := range s.phi {
+		all = append(all, ridge(phi, gamma))
+	}
+	return all
+}
+
+// finish returns a model of codes, one matrix for all modalities or one for each. Its projections are the ridge
+// regressions P_t = (phi_t'phi_t + gamma I)^-1 phi_t' aim(B_t).
+func (s *run) finish(gamma float64, b ...*mat.Dense) *Model {
+	m := &Model{}
+	for t, regress := range s.regressions(gamma) {
+		m.Codes = append(m.Codes, b[min(t, len(b)-1)])
+		m.Project = append(m.Project, s.project(t, regress(s.aim(m.Codes[t])), nil))
+	}
+	return m
+}
+
+// projected returns a model of projections phi_t(x) p_t - means_t, whose signs are the codes of the items, too.
+func (s *run) projected(p []*mat.Dense, means [][]float64) *Model {
+	m := &Model{}
+	for t, x := range s.X {
+		m.Project = append(m.Project, s.project(t, p[t], means[t]))
+		m.Codes = append(m.Codes, signs(m.Project[t](x)))
+	}
+	return m
+}
+
+// project returns x -> phi_t(x) p - means.
+func (s *run) project(t int, p *mat.Dense, means []float64) func(x *mat.Dense) *mat.Dense {
+	return func(x *mat.Dense) *mat.Dense { return centred(mul(s.maps[t](x), p), means) }
+}
