@@ -5,8 +5,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitDCH is DCH: Xu, Shen, Yang, Shen and Li, "Learning discriminative binary codes for large-scale cross-modal
-// retrieval", IEEE TIP 2017. Codes are to classify, and the projections of every modality are near them:
+// fitDCH is DCH: Xu, Shen, Yang, Shen and Li, IEEE TIP 2017. Codes are to classify, and the projections of every
+// modality are near them:
 //
 //	|Y - B W|^2 + lambda |W|^2 + sum_t mu (|B - X_t P_t|^2 + gamma |P_t|^2)  s.t. B in {-1, 1}
 //
@@ -17,34 +17,35 @@ import (
 // it reaches .39 / .76 on wiki.)
 func fitDCH(s *run) *Model {
 	s.mapped(linear)
-	return s.classify(1e-5, .01, func(b *mat.Dense) (w, y *mat.Dense, penalty float64) {
-		w = ridge(b, 1)(s.Y)
-		return w, s.Y, square(w)
-	}, cyclic)
+	return s.fitCodes(5, 1e-5, .01, s.classifier, cyclic)
 }
 
-// classify alternates the regressions of DCH and steps of the codes. classifier returns the best W for codes,
-// what B W is to give, and the penalty of W. step lowers tr(B A B') - 2 tr(B'Q) over B.
-func (s *run) classify(mu, gamma float64, classifier func(b *mat.Dense) (w, y *mat.Dense, penalty float64),
-	step func(b, q, a *mat.Dense)) *Model {
+// fitCodes alternates the regressions P_t and steps of the codes of an objective
+//
+//	tr(B A B') - 2 tr(B'Q) + rest + sum_t mu (|B - phi_t P_t|^2 + gamma |P_t|^2).
+//
+// of returns Q, A and rest for codes; step lowers tr(B A B') - 2 tr(B'Q) over B.
+func (s *run) fitCodes(sweeps int, mu, gamma float64,
+	of func(b *mat.Dense) (q, a *mat.Dense, rest float64), step func(b, q, a *mat.Dense)) *Model {
 	regress, b := s.regressions(gamma), signs(normal(s.r, s.n, s.q))
-	for s.sweep(5) {
-		w, y, f := classifier(b)
-		fits, q := make([]*mat.Dense, len(s.phi)), mul(y, w.T())
+	for s.sweep(sweeps) {
+		q, a, f := of(b)
 		for t, phi := range s.phi {
 			p := regress[t](b)
-			fits[t] = mul(phi, p)
-			add(q, mu, fits[t])
-			f += mu * gamma * square(p)
+			fit := mul(phi, p)
+			add(q, mu, fit)
+			f += mu * (square(fit) + gamma*square(p) + float64(s.n*s.q))
 		}
-		step(b, q, mul(w, w.T()))
-		f += square(minus(y, mul(b, w)))
-		for _, fit := range fits {
-			f += mu * square(minus(b, fit))
-		}
-		s.after(f)
+		step(b, q, a)
+		s.after(f + dot(mul(b, a), b) - 2*dot(b, q))
 	}
 	return s.finish(gamma, b)
+}
+
+// classifier returns |Y - B W|^2 + |W|^2, with the best W, for fitCodes.
+func (s *run) classifier(b *mat.Dense) (q, a *mat.Dense, rest float64) {
+	w := ridge(b, 1)(s.Y)
+	return mul(s.Y, w.T()), mul(w, w.T()), square(s.Y) + square(w)
 }
 
 // cyclic lowers tr(B A B') - 2 tr(B'Q) over B in {-1, 1}, a bit at a time, until none changes or for 10 rounds.

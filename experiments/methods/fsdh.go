@@ -31,25 +31,12 @@ func fitFSDHM(s *run) *Model {
 	return s.regressLabels(1, fddhMu, fddhGamma, 3)
 }
 
-// regressLabels alternates the steps of FSDH.
+// regressLabels alternates the steps of FSDH. Q is Y W, and A is 0, as |B|^2 is constant.
 func (s *run) regressLabels(lambda, mu, gamma float64, sweeps int) *Model {
-	labels, regress, b := ridge(s.Y, lambda), s.regressions(gamma), signs(normal(s.r, s.n, s.q))
-	for s.sweep(sweeps) {
-		w := labels(b)
-		f, yw, fits := lambda*square(w), mul(s.Y, w), make([]*mat.Dense, len(s.phi))
-		sum := mat.DenseCopyOf(yw)
-		for t, phi := range s.phi {
-			p := regress[t](b)
-			fits[t] = mul(phi, p)
-			add(sum, mu, fits[t])
-			f += mu * gamma * square(p)
-		}
-		b = signs(sum)
-		f += square(minus(b, yw))
-		for _, fit := range fits {
-			f += mu * square(minus(b, fit))
-		}
-		s.after(f)
-	}
-	return s.finish(gamma, b)
+	regress, none := ridge(s.Y, lambda), mat.NewDense(s.q, s.q, nil)
+	return s.fitCodes(sweeps, mu, gamma, func(b *mat.Dense) (q, a *mat.Dense, rest float64) {
+		w := regress(b)
+		yw := mul(s.Y, w)
+		return yw, none, float64(s.n*s.q) + square(yw) + lambda*square(w)
+	}, func(b, q, _ *mat.Dense) { b.Copy(signs(q)) })
 }

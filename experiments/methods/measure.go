@@ -2,6 +2,7 @@ package methods
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/experiments/sets"
 	"github.com/fddhdb/fddhdb/model/eval"
 )
@@ -22,30 +24,25 @@ const (
 	labelled   = "labelled"   // all items train, and are the database, with the codes that they have learned
 )
 
-// A row has the figures of a method with codes of one length: means over the seeds.
+// A row has the figures of a method with codes of one length, of queries by one modality for another: means over
+// the seeds.
 type row struct {
-	Split      string       `json:"split"`
-	Method     string       `json:"method"`
-	Paper      string       `json:"paper,omitempty"`
-	Bits       int          `json:"bits"`
-	Seeds      int          `json:"seeds"`
-	Seconds    float64      `json:"seconds"`       // of a training
-	MiB        float64      `json:"allocated_mib"` // by a training, in all
-	Directions []*direction `json:"retrieval"`
-}
-
-// A direction has the figures of queries by one modality for another.
-type direction struct {
+	Split     string  `json:"split"`
+	Method    string  `json:"method"`
+	Paper     string  `json:"paper,omitempty"`
 	From      string  `json:"from"`
 	To        string  `json:"to"`
+	Bits      int     `json:"bits"`
 	MAP       float64 `json:"map"`
 	MAPStd    float64 `json:"map_std"`
 	MAPTie    float64 `json:"map_tie"`
 	Precision float64 `json:"precision_at"`
-	// Lead is the mean difference in mAP from Best, the best other row of as many bits, over the seeds.
+	// Lead is the mean difference in mAP from Best, the best other method by MAP.
 	Best      string  `json:"best_other,omitempty"`
 	Lead      float64 `json:"lead"`
-	LeadError float64 `json:"lead_stderr"` // its standard error
+	LeadError float64 `json:"lead_stderr"`   // its standard error
+	Seconds   float64 `json:"seconds"`       // of a training
+	MiB       float64 `json:"allocated_mib"` // by a training, in all
 	// Curves are of the first seed.
 	ByTop    []eval.TopPoint    `json:"by_top"`
 	ByRadius []eval.RadiusPoint `json:"by_radius"`
@@ -53,26 +50,31 @@ type direction struct {
 	maps []float64 // mAP by seed
 }
 
+// direction names what the queries and the items found are.
+func (r *row) direction() string { return r.From + "->" + r.To }
+
 // A lab measures methods on a set.
 type lab struct {
+	*options
 	modalities     []string
 	items, queries *Data
-	top            int
+	rows           []*row
 }
 
 // newLab reads a set, which has queries.
-func newLab(dir string, top int) (*lab, error) {
+func newLab(dir string, o *options) (*lab, error) {
 	s, err := sets.Read(dir)
 	if err != nil {
 		return nil, err
 	}
 	if s.Queries == nil || len(s.Queries.Labels) == 0 || len(s.Items.Labels) < 4 {
-		return nil, fmt.Errorf("%s has no queries, or less than four labelled items: files query_NAME.npy and query_labels.npy are expected", dir)
+		return nil, fmt.Errorf("%s has no queries, or less than four labelled items: add query_NAME.npy and query_labels.npy",
+			dir)
 	}
 	names := slices.Concat(slices.Concat(s.Items.Labels...), slices.Concat(s.Queries.Labels...))
 	slices.Sort(names)
 	names = slices.Compact(names)
-	l := &lab{modalities: s.Modalities, top: top, items: &Data{}, queries: &Data{}}
+	l := &lab{options: o, modalities: s.Modalities, items: &Data{}, queries: &Data{}}
 	for d, p := range map[*Data]*sets.Part{l.items: &s.Items, l.queries: s.Queries} {
 		d.Y = mat.NewDense(len(p.Labels), len(names), nil)
 		for i, labels := range p.Labels {
@@ -90,25 +92,56 @@ func newLab(dir string, top int) (*lab, error) {
 	return l, nil
 }
 
-// pick returns some rows, in the order of the files.
-func (d *Data) pick(rows []int) *Data {
-	slices.Sort(rows)
-	p := &Data{Y: rowsOf(d.Y, rows)}
-	for _, x := range d.X {
-		p.X = append(p.X, rowsOf(x, rows))
+// run measures the methods. left are the reasons for which it left some out that were not asked for.
+func (l *lab) run(ctx context.Context, chosen []*Method,
+	report func(split, method string, done, all int)) (left []error, err error) {
+	given, err := l.given(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return p
+	for _, split := range []string{unlabelled, labelled} {
+		if l.split != split && l.split != "both" {
+			continue
+		}
+		for i, m := range chosen {
+			for _, o := range l.settings(m) {
+				report(split, m.Name, i, len(chosen))
+				rows, err := l.measure(ctx, m, o, split)
+				if err != nil && (ctx.Err() != nil || l.methods != nil) {
+					return nil, err
+				}
+				if err != nil {
+					left = append(left, fmt.Errorf("%s, %d bits: %w", split, o.Bits, err))
+				}
+				l.rows = append(l.rows, rows...)
+			}
+		}
+	}
+	if l.rows = append(l.rows, given...); len(l.rows) == 0 {
+		return nil, errors.Join(left...)
+	}
+	l.compare()
+	return left, nil
 }
 
-// measure trains a method with each seed and returns its row. It calls report before each training.
-func (l *lab) measure(ctx context.Context, m *Method, o Options, split string, seeds int, report func()) (*row,
-	error) {
-	r := l.row(split, m.Name, o.Bits, seeds)
-	if r.Paper = m.Paper; o.Target {
-		r.Method += " + target"
+// settings returns the options of the rows of a method.
+func (l *lab) settings(m *Method) (all []Options) {
+	for _, bits := range l.bits {
+		if all = append(all, Options{Bits: bits}); m.Target && l.target {
+			all = append(all, Options{Bits: bits, Target: true})
+		}
 	}
-	for seed := range seeds {
-		report()
+	return all
+}
+
+// measure trains a method with each seed and returns its rows.
+func (l *lab) measure(ctx context.Context, m *Method, o Options, split string) ([]*row, error) {
+	name := m.Name
+	if o.Target {
+		name += " + target"
+	}
+	rows := l.blank(split, name, o.Bits)
+	for seed := range l.seeds {
 		train, database := l.items, l.items
 		if split == unlabelled {
 			order := rand.New(rand.NewPCG(uint64(seed), 12)).Perm(l.items.Y.RawMatrix().Rows)
@@ -123,52 +156,84 @@ func (l *lab) measure(ctx context.Context, m *Method, o Options, split string, s
 		if err != nil {
 			return nil, err
 		}
-		r.Seconds += time.Since(start).Seconds() / float64(seeds)
+		seconds := time.Since(start).Seconds()
 		runtime.ReadMemStats(&after)
-		r.MiB += float64(after.TotalAlloc-before.TotalAlloc) / (1 << 20) / float64(seeds)
 		codes, queries := model.Codes, model.codesOf(l.queries, true)
 		if split == unlabelled {
 			codes = model.codesOf(database, m.Separate)
 		}
-		for _, d := range r.Directions {
-			from, to := slices.Index(l.modalities, d.From), slices.Index(l.modalities, d.To)
-			if err := l.add(ctx, d, pack(codes[to]), database.Y, pack(queries[from])); err != nil {
+		for _, r := range rows {
+			r.Paper = m.Paper
+			r.Seconds += seconds / float64(l.seeds)
+			r.MiB += float64(after.TotalAlloc-before.TotalAlloc) / (1 << 20) / float64(l.seeds)
+			from, to := slices.Index(l.modalities, r.From), slices.Index(l.modalities, r.To)
+			if err := l.add(ctx, r, pack(codes[to]), database.Y, pack(queries[from])); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return r, nil
+	return rows, nil
 }
 
-// row returns a row without figures.
-func (l *lab) row(split, method string, bits, seeds int) *row {
-	r := &row{Split: split, Method: method, Bits: bits, Seeds: seeds}
+// pick returns some rows, in the order of the files.
+func (d *Data) pick(rows []int) *Data {
+	slices.Sort(rows)
+	p := &Data{Y: rowsOf(d.Y, rows)}
+	for _, x := range d.X {
+		p.X = append(p.X, rowsOf(x, rows))
+	}
+	return p
+}
+
+// blank returns rows without figures, one for each pair of modalities.
+func (l *lab) blank(split, method string, bits int) (rows []*row) {
 	for _, from := range l.modalities {
 		for _, to := range l.modalities {
 			if from != to {
-				r.Directions = append(r.Directions, &direction{From: from, To: to})
+				rows = append(rows, &row{Split: split, Method: method, Bits: bits, From: from, To: to})
 			}
 		}
 	}
-	return r
+	return rows
 }
 
 // add adds the figures of one seed.
-func (l *lab) add(ctx context.Context, d *direction, database codec.Codes, labels *mat.Dense,
-	queries codec.Codes) error {
+func (l *lab) add(ctx context.Context, r *row, database codec.Codes, labels *mat.Dense, queries codec.Codes) error {
 	found, err := eval.Evaluate(ctx, database, labelSets(labels), queries, labelSets(l.queries.Y), l.top)
 	if err != nil {
 		return err
 	}
-	if d.maps == nil {
-		d.ByTop, d.ByRadius = found.ByTop, found.ByRadius
+	if r.maps == nil {
+		r.ByTop, r.ByRadius = found.ByTop, found.ByRadius
 	}
-	d.maps = append(d.maps, found.MAP)
-	d.MAP, d.MAPStd = meanStd(d.maps)
-	of := 1 / float64(len(d.maps))
-	d.MAPTie += of * (found.MAPTie - d.MAPTie)
-	d.Precision += of * (found.PrecisionAt - d.Precision)
+	r.maps = append(r.maps, found.MAP)
+	r.MAP, r.MAPStd = common.MeanStd(r.maps)
+	r.MAPTie += found.MAPTie / float64(l.seeds)
+	r.Precision += found.PrecisionAt / float64(l.seeds)
 	return nil
+}
+
+// compare sets the leads.
+func (l *lab) compare() {
+	for _, r := range l.rows {
+		var best *row
+		for _, o := range l.rows {
+			if o.Split == r.Split && o.Bits == r.Bits && o.direction() == r.direction() && o != r &&
+				(best == nil || o.MAP > best.MAP) {
+				best = o
+			}
+		}
+		if best == nil {
+			continue
+		}
+		differences := slices.Clone(r.maps)
+		for s := range differences {
+			differences[s] -= best.maps[s]
+		}
+		r.Best = best.Method
+		r.Lead, r.LeadError = common.MeanStd(differences)
+		r.LeadError /= math.Sqrt(float64(l.seeds))
+	}
 }
 
 // codesOf returns the codes of other items by modality: of each modality alone, or of all together.
@@ -200,38 +265,4 @@ func pack(m *mat.Dense) codec.Codes {
 		codes.Append(codec.PackSigns(code, m.RawRowView(i)))
 	}
 	return codes
-}
-
-// compare sets the leads of rows of one protocol and length.
-func compare(rows []*row) {
-	for i := range rows {
-		for at, d := range rows[i].Directions {
-			var best *direction
-			for j, other := range rows {
-				if o := other.Directions[at]; i != j && (best == nil || o.MAP > best.MAP) {
-					best, d.Best = o, other.Method
-				}
-			}
-			if best == nil {
-				continue
-			}
-			differences := slices.Clone(d.maps)
-			for s := range differences {
-				differences[s] -= best.maps[s]
-			}
-			d.Lead, d.LeadError = meanStd(differences)
-			d.LeadError /= math.Sqrt(float64(len(differences)))
-		}
-	}
-}
-
-// meanStd returns the mean and the standard deviation; 0 of one value.
-func meanStd(values []float64) (mean, std float64) {
-	for _, v := range values {
-		mean += v / float64(len(values))
-	}
-	for _, v := range values {
-		std += (v - mean) * (v - mean)
-	}
-	return mean, math.Sqrt(std / float64(max(len(values)-1, 1)))
 }

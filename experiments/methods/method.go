@@ -49,16 +49,20 @@ var All = []*Method{
 	{Name: "FDDH", Paper: "the defaults of fddhdb train", Labels: true, fit: fitDefaults},
 }
 
-// ByName returns the methods of these names, in any case.
-func ByName(names []string) (found []*Method, err error) {
-	var known []string
+// names returns the names of all methods.
+func names() (all []string) {
 	for _, m := range All {
-		known = append(known, m.Name)
+		all = append(all, m.Name)
 	}
-	for _, name := range names {
-		i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
+	return all
+}
+
+// ByName returns the methods of these names, in any case.
+func ByName(wanted []string) (found []*Method, err error) {
+	for _, name := range wanted {
+		i := slices.IndexFunc(All, func(m *Method) bool { return strings.EqualFold(m.Name, name) })
 		if i < 0 {
-			return nil, fmt.Errorf("--methods %s: there is no such method, but %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("--methods %s: there is no such method, but %s", name, strings.Join(names(), ", "))
 		}
 		found = append(found, All[i])
 	}

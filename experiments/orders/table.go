@@ -3,7 +3,6 @@ package orders
 import (
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/experiments/common"
@@ -19,13 +18,11 @@ func header(w io.Writer) {
 func print(w io.Writer, set, of string, runs [][]*pair) {
 	for i, first := range runs[0] {
 		mean := func(f func(p *pair) float64) (mean, std float64) {
+			var values []float64
 			for _, r := range runs {
-				mean += f(r[i]) / float64(len(runs))
+				values = append(values, f(r[i]))
 			}
-			for _, r := range runs {
-				std += (f(r[i]) - mean) * (f(r[i]) - mean)
-			}
-			return mean, math.Sqrt(std / float64(max(len(runs)-1, 1)))
+			return common.MeanStd(values)
 		}
 		codes, _ := mean(func(p *pair) float64 { return float64(p.codes) })
 		row := []string{set, of, fmt.Sprintf("%d, %.0f", first.searched, codes),

@@ -167,9 +167,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 	set := newSet(t, 150, 60, "image", "text")
 	run := func(kind string, flags ...string) []measurement {
 		t.Helper()
-		if kind != "bits" {
-			flags = append(flags, "--bits", "16")
-		}
+		flags = append(flags, "--bits", "16")
 		rows := measured(t, kind, append([]string{set.dir, "--seeds", "1", "--seed", "7", "--anchors", "40"},
 			flags...)...)
 		for _, m := range rows {
@@ -266,13 +264,6 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 			fmt.Sprint(chosen.Start))...)
 	}
 
-	rows = run("bits", "--grid", "bits=16,24")
-	if len(rows) != 8 {
-		t.Errorf("%d rows", len(rows))
-	}
-	check(find(t, rows, "24 bits", func(m measurement) bool { return m.Row == "labels" && m.Bits == 24 }),
-		"--bits", "24")
-
 	rows = run("size", "--grid", "rows=60,90")
 	if len(rows) != 2 || rows[1].TrainItems != 90 {
 		t.Errorf("%+v", rows)
@@ -343,8 +334,8 @@ func TestExperimentErrors(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"bits", nil, "accepts 1 arg(s)"},
-		{"bits", []string{t.TempDir()}, "has no files train_NAME.npy"},
+		{"size", nil, "accepts 1 arg(s)"},
+		{"size", []string{t.TempDir()}, "has no files train_NAME.npy"},
 		{"ablation", []string{"--grid", "mu=1"}, "unknown flag: --grid"},
 		{"sensitivity", []string{"--grid", "gamma=1"}, "sensitivity goes over mu, theta, delta"},
 		{"sensitivity", []string{"--grid", "mu=-1"}, "--grid mu: -1: 0 or more is possible"},
@@ -352,15 +343,15 @@ func TestExperimentErrors(t *testing.T) {
 		{"sensitivity", []string{"--grid", "mu=x"}, `--grid mu: "x" is not a number`},
 		{"sensitivity", []string{"--grid", "mu=,"}, "numbers with commas"},
 		{"sensitivity", []string{"--grid", "delta=0"}, "--grid delta"},
-		{"bits", []string{"--grid", "bits=12"}, "--grid bits"},
+		{"size", []string{"--bits", "12"}, "--bits"},
 		{"size", []string{"--grid", "rows=1.5"}, "not a whole number"},
-		{"bits", []string{"--seeds", "0"}, "--seeds"},
-		{"bits", []string{"--bits", "16"}, "--bits: bits goes over several by itself"},
+		{"size", []string{"--seeds", "0"}, "--seeds"},
+		{"convergence", []string{"--method", "joint"}, "--method: convergence goes over several by itself"},
 		{"sensitivity", []string{"--method", "labels"}, "sensitivity is that of the methods paper and joint"},
 		{"sensitivity", []string{"--aim", "labels"}, "sensitivity is that of the methods paper and joint"},
 		{"sensitivity", []string{"--prior", "0"}, "sensitivity is that of the methods paper and joint"},
 		{"sensitivity", []string{"--delta", "1"}, "--delta: sensitivity goes over several"},
-		{"bits", []string{"--plot", "a.png"}, "a.png"},
+		{"size", []string{"--plot", "a.png"}, "a.png"},
 		{"size", []string{"--method", "magic"}, "--method"},
 	} {
 		args := tc.args
@@ -378,7 +369,7 @@ func TestExperimentErrors(t *testing.T) {
 func TestExperimentInterrupt(t *testing.T) {
 	set := newSet(t, 150, 60, "image", "text")
 	figure := filepath.Join(t.TempDir(), "a.svg")
-	i := slices.IndexFunc(kinds(), func(x *kind) bool { return x.name == "bits" })
+	i := slices.IndexFunc(kinds(), func(x *kind) bool { return x.name == "convergence" })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out, errs bytes.Buffer

@@ -20,8 +20,6 @@ var rowStyles = map[string]chart.CurveStyle{
 	"joint": {Name: "joint", Color: chart.Vermillion, Dashes: []vg.Length{6, 3},
 		Glyph: draw.TriangleGlyph{}},
 	"paper": {Name: "paper", Color: chart.Green, Dashes: []vg.Length{2, 2}, Glyph: draw.SquareGlyph{}},
-	"FDDH": {Name: "FDDH", Color: chart.Purple, Dashes: []vg.Length{8, 2, 2, 2},
-		Glyph: draw.PyramidGlyph{}},
 }
 
 // experimentLegend is the width of their legend.
@@ -102,22 +100,6 @@ func drawConvergence(l *lab) (*chart.Figure, error) {
 	}
 	for _, p := range panels {
 		p.X.Min, p.X.Max, p.X.Tick.Marker = 1, float64(max(last, 2)), chart.SweepTicks(last)
-	}
-	return l.lineFigure(panels), nil
-}
-
-func drawBits(l *lab) (*chart.Figure, error) {
-	var panels []*plot.Plot
-	for i, pair := range l.pairs {
-		p, err := l.linePanel(l.directions[i], "bits", "mAP", func(m *measurement) chart.Deviation {
-			r := m.Retrieval[pair]
-			return chart.Deviation{XY: plotter.XY{X: float64(m.Bits), Y: r.MAP}, Std: r.MAPStd}
-		})
-		if err != nil {
-			return nil, err
-		}
-		p.X.Tick.Marker = chart.TicksAt(l.grid["bits"])
-		panels = append(panels, p)
 	}
 	return l.lineFigure(panels), nil
 }

@@ -217,9 +217,9 @@ func (l *lab) fewAnchors() int { return cmp.Or(l.base.Anchors, min(publishedAnch
 
 // published returns the settings of the authors' experiments with FDDH. Items without
 // labels get, in each modality, the code of its projection alone.
-func (l *lab) published(bits int) db.TrainOptions {
+func (l *lab) published() db.TrainOptions {
 	opt := db.TrainOptions{Rows: l.base.Rows}
-	opt.Bits, opt.Anchors, opt.Method = bits, l.fewAnchors(), model.MethodPaper
+	opt.Bits, opt.Anchors, opt.Method = l.base.Bits, l.fewAnchors(), model.MethodPaper
 	opt.Aim = model.AimCodes
 	opt.Features, opt.Map, opt.Gamma = all(l, model.FeaturesRaw), all(l, model.MapRBF), all(l, 1e-4)
 	opt.Width = all[float64](l, fit.DefaultWidth)
