@@ -157,14 +157,6 @@ func rowsOf(a *mat.Dense, rows []int) *mat.Dense {
 	return m
 }
 
-// withOnes returns a with a column of ones.
-func withOnes(a *mat.Dense) *mat.Dense {
-	n, _ := a.Dims()
-	m := &mat.Dense{}
-	m.Augment(a, mat.NewDense(n, 1, slices.Repeat([]float64{1}, n)))
-	return m
-}
-
 // distances returns |x_i - a_j|^2.
 func distances(x, a *mat.Dense) *mat.Dense {
 	m := mul(x, a.T())
@@ -185,38 +177,33 @@ func distances(x, a *mat.Dense) *mat.Dense {
 // A mapping maps vectors of a modality, a row each, to features. It does not change them.
 type mapping func(x *mat.Dense) *mat.Dense
 
-// linear returns the map x - mean.
+// linear returns the map x - mean, standard the same with columns of variance 1/d.
 func linear(x *mat.Dense, _ *rand.Rand) mapping {
 	means := columnMeans(x)
 	return func(x *mat.Dense) *mat.Dense { return centred(x, means) }
 }
-
-// standard returns the map x - mean with columns of variance 1/d.
-func standard(x *mat.Dense, _ *rand.Rand) mapping {
-	means, scale := columnMeans(x), slices.Clone(x.RawRowView(0))
-	for k := range scale {
-		norm := mat.Norm(centred(x, means).ColView(k), 2)
-		scale[k] = math.Sqrt(float64(x.RawMatrix().Rows)/float64(len(scale))) / max(norm, 1e-150)
+func standard(x *mat.Dense, r *rand.Rand) mapping {
+	n, d := x.Dims()
+	shift, scale := linear(x, r), mat.NewDiagDense(d, nil)
+	for k, moved := 0, shift(x); k < d; k++ {
+		scale.SetDiag(k, math.Sqrt(float64(n)/float64(d))/max(mat.Norm(moved.ColView(k), 2), 1e-150))
 	}
-	return func(x *mat.Dense) *mat.Dense { return mul(centred(x, means), mat.NewDiagDense(len(scale), scale)) }
+	return func(x *mat.Dense) *mat.Dense { return mul(shift(x), scale) }
 }
 
 // rbf returns a maker of the map
 //
-//	phi(x)_j = exp(-|x - a_j|^2 / (width s)),  s = mean |x - a_j|^2,
+//	phi(x)_j = exp(-|x - a_j|^2 / (width s)) - mean,  s = mean |x - a_j|^2,
 //
 // whose anchors a_j are training items, drawn at random. Width 2 is exp(-|x - a|^2 / (2 sigma^2)) with the sigma
-// of most authors. mean subtracts the mean of the training items; otherwise there is a column of ones.
-func rbf(anchors int, width float64, mean bool) func(x *mat.Dense, r *rand.Rand) mapping {
+// of most authors.
+func rbf(anchors int, width float64) func(x *mat.Dense, r *rand.Rand) mapping {
 	return func(x *mat.Dense, r *rand.Rand) mapping {
 		n, _ := x.Dims()
 		a := rowsOf(x, r.Perm(n)[:min(anchors, n)])
 		scale := max(width*mat.Sum(distances(x, a))/float64(n*a.RawMatrix().Rows), 1e-300)
 		kernel := func(x *mat.Dense) *mat.Dense {
 			return apply(distances(x, a), func(v float64) float64 { return math.Exp(-v / scale) })
-		}
-		if !mean {
-			return func(x *mat.Dense) *mat.Dense { return withOnes(kernel(x)) }
 		}
 		means := columnMeans(kernel(x))
 		return func(x *mat.Dense) *mat.Dense { return centred(kernel(x), means) }

@@ -6,9 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitBATCH is BATCH: Wang, Luo, Nie, Song, Zhang and Xu, "BATCH: A scalable asymmetric discrete cross-modal
-// hashing", IEEE TKDE 2020. V is a latent space of the modalities and the labels, and its inner products with
-// the codes are to be those of the labels:
+// fitBATCH is BATCH (Wang, Luo, Nie, Song, Zhang and Xu, IEEE TKDE 2020). V is a latent space of modalities and labels:
 //
 //	|q G G' - B V'|^2 + omega |B - V|^2 + sum_t eta |phi_t - V U_t|^2 + eta_0 |Y - V U_0|^2
 //	s.t. V'V = n I, V'1 = 0, B in {-1, 1}
@@ -16,10 +14,10 @@ import (
 //	U = V'phi / n,  V = sqrt(n) polar(J Z),  Z = q G (G'B) + omega B + sum eta phi_t U_t' + eta_0 Y U_0',
 //	B = sgn(q G (G'V) + omega V),  J = I - 11'/n
 //
-// eta .05, eta_0 .9, omega .01, ridge .01, 6 sweeps; the rbf map with 1,000 anchors, less its mean.
-func fitBATCH(s *run) *Model {
+// eta .05, eta_0 .9, omega .01, ridge .01, 6 sweeps; rbf with 1,000 anchors.
+func fitBATCH(s *run) {
 	const omega = .01
-	s.mapped(rbf(1000, 2, true))
+	s.mapped(rbf(1000, 2))
 	n, q := float64(s.n), float64(s.q)
 	latent := func(z *mat.Dense) *mat.Dense { return scaled(math.Sqrt(n), polar(centred(z, columnMeans(z)))) }
 	v, b, g := latent(normal(s.r, s.n, s.q)), signs(normal(s.r, s.n, s.q)), unitRows(s.Y)
@@ -38,5 +36,5 @@ func fitBATCH(s *run) *Model {
 		}
 		s.after(f)
 	}
-	return s.finish(.01, b)
+	s.finish(.01, b)
 }

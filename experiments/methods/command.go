@@ -63,14 +63,6 @@ func (o *options) run(ctx context.Context, dir string, p *term.Printer) error {
 	if err != nil {
 		return err
 	}
-	var out outfile.Set
-	defer out.Discard()
-	var drawing *outfile.File
-	if o.plot != "" {
-		if drawing, err = out.Create(o.plot); err != nil {
-			return err
-		}
-	}
 	l, err := newLab(dir, o)
 	if err != nil {
 		return err
@@ -87,14 +79,23 @@ func (o *options) run(ctx context.Context, dir string, p *term.Printer) error {
 	if err != nil {
 		return err
 	}
-	if err := l.print(p); err != nil || drawing == nil {
+	if err := l.print(p); err != nil || o.plot == "" {
+		return err
+	}
+	var out outfile.Set
+	defer out.Discard()
+	drawing, err := out.Create(o.plot)
+	if err != nil {
 		return err
 	}
 	f, err := l.draw()
 	if err == nil {
 		err = f.Write(drawing)
 	}
-	return errors.Join(err, out.Commit())
+	if err != nil {
+		return err
+	}
+	return out.Commit()
 }
 
 // check checks the flags and returns the methods.

@@ -18,16 +18,15 @@ const (
 )
 
 // fddhMap is their map, exp(-|x - a|^2 / s) of 800 anchors.
-var fddhMap = rbf(fddhAnchors, fit.DefaultWidth, true)
+var fddhMap = rbf(fddhAnchors, fit.DefaultWidth)
 
-// fitPublished is FDDH with the settings of its authors: Liu, Wang and Cheung, "FDDH: Fast discriminative discrete
-// hashing for large-scale cross-modal retrieval", IEEE TNNLS 2021, by package model/fit:
+// fitPublished is FDDH with the settings of its authors (Liu, Wang and Cheung, IEEE TNNLS 2021), by package model/fit:
 //
 //	|H - C Y|^2 + sum_t mu |phi_t - R_t C Y|^2 + delta |Y|^2  s.t. C'C = I, R_t'R_t = I, H in {-1, 1}
 //
 // mu 1e-3, delta 1e4, 800 anchors, gamma 1e-4, 3 sweeps. With Options.Target its projections have the aim labels,
 // which takes method labels: the limit of a large delta.
-func fitPublished(s *run) *Model {
+func fitPublished(s *run) {
 	opt := fit.Options{Method: model.MethodPaper, Aim: model.AimCodes, Anchors: min(fddhAnchors, s.n),
 		Fusion: fit.Fusion{Rule: fit.FusionSum}, Features: map[string]model.FeatureKind{},
 		Map: map[string]model.MapKind{}, Gamma: map[string]float64{}, Width: map[string]float64{}}
@@ -40,14 +39,14 @@ func fitPublished(s *run) *Model {
 		opt.Features[name], opt.Map[name] = model.FeaturesRaw, model.MapRBF
 		opt.Gamma[name], opt.Width[name] = fddhGamma, fit.DefaultWidth
 	}
-	return s.fitFDDH(opt)
+	s.fitFDDH(opt)
 }
 
 // fitDefaults is FDDH with the defaults of fddhdb train: settings are chosen from the training items, and
 // projections learn the target.
-func fitDefaults(s *run) *Model { return s.fitFDDH(fit.Options{}) }
+func fitDefaults(s *run) { s.fitFDDH(fit.Options{}) }
 
-func (s *run) fitFDDH(opt fit.Options) *Model {
+func (s *run) fitFDDH(opt fit.Options) {
 	opt.Bits, opt.Seed, opt.Sweeps = s.q, s.Seed, s.Sweeps
 	var modalities []model.Modality
 	for t, x := range s.X {
@@ -56,10 +55,10 @@ func (s *run) fitFDDH(opt fit.Options) *Model {
 	result, err := fit.Train(s.ctx, modalities, s, opt)
 	if err != nil {
 		s.err = err
-		return nil
+		return
 	}
-	learned := result.Model
-	b, code := mat.NewDense(s.n, s.q, nil), codec.NewCode(s.q)
+	learned, code := result.Model, codec.NewCode(s.q)
+	b := mat.NewDense(s.n, s.q, nil)
 	for i, set := range labelSets(s.Y) {
 		learned.LabelCode(code, set)
 		for k := range s.q {
@@ -68,7 +67,7 @@ func (s *run) fitFDDH(opt fit.Options) *Model {
 			}
 		}
 	}
-	m := &Model{Objective: result.Report.Objective, Fuse: func(z []*mat.Dense) *mat.Dense {
+	s.Objective, s.Fuse = result.Report.Objective, func(z []*mat.Dense) *mat.Dense {
 		fused, rows := mat.DenseCopyOf(z[0]), make([][]float64, len(z))
 		for i := range fused.RawMatrix().Rows {
 			for t := range z {
@@ -77,9 +76,9 @@ func (s *run) fitFDDH(opt fit.Options) *Model {
 			learned.Fuse(fused.RawRowView(i), rows)
 		}
 		return fused
-	}}
+	}
 	for t := range s.X {
-		m.Codes, m.Project = append(m.Codes, b), append(m.Project, func(x *mat.Dense) *mat.Dense {
+		s.Codes, s.Project = append(s.Codes, b), append(s.Project, func(x *mat.Dense) *mat.Dense {
 			z, encoder := mat.NewDense(x.RawMatrix().Rows, s.q, nil), learned.NewEncoder()
 			for i := range x.RawMatrix().Rows {
 				// The vector has the dimension of the training items, and is finite.
@@ -88,7 +87,6 @@ func (s *run) fitFDDH(opt fit.Options) *Model {
 			return z
 		})
 	}
-	return m
 }
 
 // Examples implements sum.Source.

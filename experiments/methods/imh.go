@@ -8,18 +8,17 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitIMH is IMH: Song, Yang, Yang, Huang and Shen, "Inter-media hashing for large-scale retrieval from
-// heterogeneous data sources", SIGMOD 2013. Neighbours within a modality are to have like codes, and so are the
-// modalities of an item. Items here have all modalities, so that these share F:
+// fitIMH is IMH (Song, Yang, Yang, Huang and Shen, SIGMOD 2013). Neighbours within a modality get like codes, and so
+// do the modalities of an item, which share F here:
 //
 //	sum_t tr(F'L_t F) + |F - X_t W_t|^2 + rho |W_t|^2  s.t. F'F = I
 //
 //	F: the last eigenvectors of sum_t L_t + I - X_t (X_t'X_t + rho I)^-1 X_t',
 //	W_t = (X_t'X_t + rho I)^-1 X_t'F,  z = x W_t - median,  B_t = sgn(z)
 //
-// L_t is the normalised Laplacian of the 10 nearest neighbours, which come from all pairs. rho is a thousandth of
-// the mean eigenvalue of X_t'X_t; centred vectors. 60 rounds of orthogonal iteration give the eigenvectors.
-func fitIMH(s *run) *Model {
+// L_t is the normalised Laplacian of the 10 nearest neighbours. rho is a thousandth of the mean eigenvalue of
+// X_t'X_t; centred vectors; 60 rounds of orthogonal iteration.
+func fitIMH(s *run) {
 	s.mapped(linear)
 	var near []*mat.Dense // by modality: the neighbours of each row, and the weight of each
 	var regress []func(*mat.Dense) *mat.Dense
@@ -38,23 +37,22 @@ func fitIMH(s *run) *Model {
 	f := polar(normal(s.r, s.n, min(s.q, s.n)))
 	for range 60 {
 		if f = polar(times(f)); s.ctx.Err() != nil {
-			return nil
+			return
 		}
 	}
 	if s.n < s.q {
 		f = mul(f, polar(normal(s.r, s.n, s.q)))
 	}
-	w, medians := make([]*mat.Dense, len(s.phi)), make([][]float64, len(s.phi))
 	for t, x := range s.phi {
-		w[t] = regress[t](f)
-		z := mul(x, w[t])
+		w, medians := regress[t](f), []float64(nil)
+		z := mul(x, w)
 		for k := range s.q { // ridge regressions shrink, so each modality has medians of its own
 			column := mat.Col(nil, k, z)
 			slices.Sort(column)
-			medians[t] = append(medians[t], column[s.n/2])
+			medians = append(medians, column[s.n/2])
 		}
+		s.learned(nil, w, medians)
 	}
-	return s.projected(w, medians)
 }
 
 // neighbours returns D^-1/2 A D^-1/2, A joining each row with its k nearest and these with it.

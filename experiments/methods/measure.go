@@ -103,18 +103,20 @@ func (l *lab) run(ctx context.Context, chosen []*Method,
 		if l.split != split && l.split != "both" {
 			continue
 		}
-		for i, m := range chosen {
-			for _, o := range l.settings(m) {
-				report(split, m.Name, i, len(chosen))
-				rows, err := l.measure(ctx, m, o, split)
-				if err != nil && (ctx.Err() != nil || l.methods != nil) {
-					return nil, err
-				}
-				if err != nil {
-					left = append(left, fmt.Errorf("%s, %d bits: %w", split, o.Bits, err))
-				}
-				l.rows = append(l.rows, rows...)
+		for i := range 2 * len(l.bits) * len(chosen) {
+			m, o := chosen[i/2/len(l.bits)], Options{Bits: l.bits[i/2%len(l.bits)], Target: i%2 > 0}
+			if o.Target && !(m.Target && l.target) {
+				continue
 			}
+			report(split, m.Name, i, 2*len(l.bits)*len(chosen))
+			rows, err := l.measure(ctx, m, o, split)
+			if err != nil && (ctx.Err() != nil || l.methods != nil) {
+				return nil, err
+			}
+			if err != nil {
+				left = append(left, fmt.Errorf("%s, %d bits: %w", split, o.Bits, err))
+			}
+			l.rows = append(l.rows, rows...)
 		}
 	}
 	if l.rows = append(l.rows, given...); len(l.rows) == 0 {
@@ -122,16 +124,6 @@ func (l *lab) run(ctx context.Context, chosen []*Method,
 	}
 	l.compare()
 	return left, nil
-}
-
-// settings returns the options of the rows of a method.
-func (l *lab) settings(m *Method) (all []Options) {
-	for _, bits := range l.bits {
-		if all = append(all, Options{Bits: bits}); m.Target && l.target {
-			all = append(all, Options{Bits: bits, Target: true})
-		}
-	}
-	return all
 }
 
 // measure trains a method with each seed and returns its rows.
@@ -237,24 +229,17 @@ func (l *lab) compare() {
 }
 
 // codesOf returns the codes of other items by modality: of each modality alone, or of all together.
-func (m *Model) codesOf(d *Data, separate bool) []*mat.Dense {
-	encode, fuse, z := m.Encode, m.Fuse, make([]*mat.Dense, len(d.X))
-	if encode == nil {
-		encode = signs
-	}
-	if fuse == nil {
-		fuse = sum
-	}
+func (m *Model) codesOf(d *Data, separate bool) (codes []*mat.Dense) {
 	for t, x := range d.X {
-		z[t] = m.Project[t](x)
+		codes = append(codes, m.Project[t](x))
 	}
 	if !separate {
-		return slices.Repeat([]*mat.Dense{encode(fuse(z))}, len(z))
+		codes = slices.Repeat([]*mat.Dense{m.Fuse(codes)}, len(codes))
 	}
-	for t := range z {
-		z[t] = encode(z[t])
+	for t := range codes {
+		codes[t] = m.Encode(codes[t])
 	}
-	return z
+	return codes
 }
 
 // pack returns the rows of +-1 as codes.

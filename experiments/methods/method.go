@@ -20,7 +20,7 @@ type Method struct {
 	Modalities  int  // the number of modalities that it takes; 0: any from two
 	Separate    bool // each modality of an item has a code of its own; else an item has one
 	PairBytes   int  // what it holds for each pair of items; 0: it compares no pairs
-	fit         func(s *run) *Model
+	fit         func(s *run)
 }
 
 // All are the methods in the order of tables.
@@ -87,8 +87,8 @@ type Options struct {
 type Model struct {
 	Codes     []*mat.Dense                        // of the training items, by modality, +-1
 	Project   []func(x *mat.Dense) (z *mat.Dense) // by modality, m x d to m x q
-	Fuse      func(z []*mat.Dense) *mat.Dense     // of all modalities of items; nil: their sum
-	Encode    func(z *mat.Dense) *mat.Dense       // nil: signs
+	Fuse      func(z []*mat.Dense) *mat.Dense     // of all modalities of items, by default their sum
+	Encode    func(z *mat.Dense) *mat.Dense       // to codes, by default signs
 	Objective []float64                           // after each sweep, if the method has one that falls
 }
 
@@ -98,34 +98,31 @@ const mostBytes = 4 << 30
 // Check returns an error if the method cannot learn from n items with so many modalities.
 func (m *Method) Check(n, modalities int) error {
 	if modalities < 2 || m.Modalities > 0 && modalities != m.Modalities {
-		return fmt.Errorf("%s takes %s modalities, and the set has %d: leave the method out", m.Name,
+		return fmt.Errorf("it takes %s modalities, and there are %d: leave the method out",
 			map[bool]string{true: "two or more", false: "exactly two"}[m.Modalities == 0], modalities)
 	}
 	if bytes := float64(m.PairBytes) * float64(n) * float64(n); bytes > mostBytes {
-		return fmt.Errorf("%s is quadratic: %d items have pairs that need %.1f GiB, more than %d: %s",
-			m.Name, n, bytes/(1<<30), mostBytes>>30, "leave the method out, or take fewer items")
+		return fmt.Errorf("it is quadratic: the pairs of %d items need %.1f GiB, more than %d: %s", n, bytes/(1<<30),
+			mostBytes>>30, "leave the method out, or take fewer items")
 	}
 	return nil
 }
 
 // Fit learns a model. It does not change the data.
 func (m *Method) Fit(ctx context.Context, d *Data, o Options) (*Model, error) {
-	if err := d.check(o); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	s := &run{Data: d, Options: o, ctx: ctx, q: o.Bits, r: rand.New(rand.NewPCG(o.Seed, 23))}
+	s.Model = &Model{Fuse: sum, Encode: signs}
+	if s.err = d.check(o); s.err == nil {
+		s.n, _ = d.Y.Dims()
+		if s.err = m.Check(s.n, len(d.X)); s.err == nil {
+			m.fit(s)
+			s.err = errors.Join(s.err, ctx.Err())
+		}
 	}
-	n, _ := d.Y.Dims()
-	if err := m.Check(n, len(d.X)); err != nil {
-		return nil, err
-	}
-	s := &run{Data: d, Options: o, ctx: ctx, n: n, q: o.Bits, r: rand.New(rand.NewPCG(o.Seed, 23))}
-	model := m.fit(s)
-	if s.err = errors.Join(s.err, ctx.Err()); s.err != nil {
+	if s.err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name, s.err)
 	}
-	if model.Objective == nil {
-		model.Objective = s.objective
-	}
-	return model, nil
+	return s.Model, nil
 }
 
 // check checks numbers, and shapes, as gonum panics about them.
@@ -136,17 +133,12 @@ func (d *Data) check(o Options) error {
 	if d.Y == nil || d.Y.IsEmpty() || d.Y.RawMatrix().Rows < 2 {
 		return errors.New("there are less than two labelled items: give more")
 	}
-	n, _ := d.Y.Dims()
-	for t, x := range append(slices.Clone(d.X), d.Y) {
-		if x == nil || x.IsEmpty() || x.RawMatrix().Rows != n {
-			return fmt.Errorf("modality %d has no row for each of the %d items: give as many", t, n)
+	for t, x := range d.X {
+		if x == nil || x.IsEmpty() || x.RawMatrix().Rows != d.Y.RawMatrix().Rows {
+			return fmt.Errorf("modality %d has no row for each of the %d items: give as many", t, d.Y.RawMatrix().Rows)
 		}
-		for i := range n {
-			for j, v := range x.RawRowView(i) {
-				if v-v != 0 {
-					return fmt.Errorf("modality %d, row %d, column %d is %v: give finite numbers", t, i, j, v)
-				}
-			}
+		if v := mat.Sum(x); v-v != 0 {
+			return fmt.Errorf("modality %d has numbers that are not finite, or too large to add up: remove them", t)
 		}
 	}
 	return nil
@@ -156,14 +148,14 @@ func (d *Data) check(o Options) error {
 type run struct {
 	*Data
 	Options
-	ctx       context.Context
-	n, q      int
-	r         *rand.Rand
-	maps      []mapping    // by modality
-	phi       []*mat.Dense // the training items, mapped
-	done      int          // sweeps
-	objective []float64
-	err       error
+	*Model // what it learns
+	ctx    context.Context
+	n, q   int
+	r      *rand.Rand
+	maps   []mapping    // by modality
+	phi    []*mat.Dense // the training items, mapped
+	done   int          // sweeps
+	err    error
 }
 
 // mapped maps the items of every modality; of makes the map of one.
@@ -184,7 +176,7 @@ func (s *run) sweep(authors int) bool {
 }
 
 // after records the objective after a sweep.
-func (s *run) after(f float64) { s.objective = append(s.objective, f) }
+func (s *run) after(f float64) { s.Objective = append(s.Objective, f) }
 
 // aim returns what projections learn: the codes b, or with Options.Target
 //
@@ -215,28 +207,21 @@ func (s *run) regressions(gamma float64) (all []func(b *mat.Dense) *mat.Dense) {
 	return all
 }
 
-// finish returns a model of codes, one matrix for all modalities or one for each. Its projections are the ridge
+// finish ends a training with codes, one matrix for all modalities or one for each. Projections are the ridge
 // regressions P_t = (phi_t'phi_t + gamma I)^-1 phi_t' aim(B_t).
-func (s *run) finish(gamma float64, b ...*mat.Dense) *Model {
-	m := &Model{}
+func (s *run) finish(gamma float64, b ...*mat.Dense) {
 	for t, regress := range s.regressions(gamma) {
-		m.Codes = append(m.Codes, b[min(t, len(b)-1)])
-		m.Project = append(m.Project, s.project(t, regress(s.aim(m.Codes[t])), nil))
+		s.learned(b[min(t, len(b)-1)], regress(s.aim(b[min(t, len(b)-1)])), nil)
 	}
-	return m
 }
 
-// projected returns a model of projections phi_t(x) p_t - means_t, whose signs are the codes of the items, too.
-func (s *run) projected(p []*mat.Dense, means [][]float64) *Model {
-	m := &Model{}
-	for t, x := range s.X {
-		m.Project = append(m.Project, s.project(t, p[t], means[t]))
-		m.Codes = append(m.Codes, signs(m.Project[t](x)))
+// learned adds the codes of the next modality, and its projection z = phi_t(x) p - means. Without codes it takes
+// the signs of z.
+func (s *run) learned(b, p *mat.Dense, means []float64) {
+	t := len(s.Project)
+	s.Project = append(s.Project, func(x *mat.Dense) *mat.Dense { return centred(mul(s.maps[t](x), p), means) })
+	if b == nil {
+		b = signs(s.Project[t](s.X[t]))
 	}
-	return m
-}
-
-// project returns x -> phi_t(x) p - means.
-func (s *run) project(t int, p *mat.Dense, means []float64) func(x *mat.Dense) *mat.Dense {
-	return func(x *mat.Dense) *mat.Dense { return centred(mul(s.maps[t](x), p), means) }
+	s.Codes = append(s.Codes, b)
 }

@@ -6,14 +6,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitSCM is SCM, sequential: Zhang and Li, "Large-scale supervised multimodal hashing with semantic correlation
-// maximization", AAAI 2014. Inner products of the codes of two modalities are to be the similarity of labels:
+// fitSCM is SCM, sequential (Zhang and Li, AAAI 2014). Inner products of codes are the similarity of labels:
 //
 //	|q S - sgn(X_1 W_1) sgn(X_2 W_2)'|^2,  S = 2 G G' - 1
 //
 // Bit k is the leading pair of vectors of C = X_1'(q S - sum of the bits before k) X_2 under w_t'X_t'X_t w_t = n.
 // S is never formed, as G has c columns. Centred vectors.
-func fitSCM(s *run) *Model {
+func fitSCM(s *run) {
 	s.mapped(linear)
 	g := unitRows(s.Y)
 	// Centred vectors are orthogonal to the 1 of S.
@@ -31,7 +30,8 @@ func fitSCM(s *run) *Model {
 		}
 		add(c, -1, mul(seen[0], seen[1].T()))
 	}
-	return s.projected(w, [][]float64{nil, nil})
+	s.learned(nil, w[0], nil)
+	s.learned(nil, w[1], nil)
 }
 
 // whitener returns A for which (X A)'(X A) = n I, but for directions in which X hardly varies, which it leaves

@@ -6,8 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitSePH is SePH: Lin, Ding, Hu and Wang, "Semantics-preserving hashing for cross-view retrieval", CVPR 2015.
-// The distances of real codes H are to have the distribution of the similarities of labels:
+// fitSePH is SePH (Lin, Ding, Hu and Wang, CVPR 2015). Distances of real H are distributed as similarities of labels:
 //
 //	sum_ij p_ij log(p_ij / q_ij) + alpha/(n q) ||H| - 1|^2,  p_ij ~ g_i'g_j,  q_ij ~ 1 / (1 + |h_i - h_j|^2/4)
 //
@@ -15,12 +14,10 @@ import (
 //
 //	sum_j (p_ij - q_ij) (h_i - h_j) / (1 + |h_i - h_j|^2/4) + 2 alpha/(n q) (|h_i| - 1) sgn(h_i)
 //
-// and B = sgn(H). alpha .01; 60 steps from random H along the gradient, with momentum where it lowers the
-// objective. All pairs are compared. The authors project by kernel logistic regression; here it is ridge
-// regression, .01, on the same features, the rbf map with 500 anchors. They multiply the probabilities of the
-// modalities of an item, which is the sum here.
-func fitSePH(s *run) *Model {
-	s.mapped(rbf(500, 2, true))
+// and B = sgn(H). alpha .01; 60 steps with momentum where they lower the objective; rbf with 500 anchors, and ridge
+// regression (.01) for the authors' kernel logistic one. The sum of projections is their product of probabilities.
+func fitSePH(s *run) {
+	s.mapped(rbf(500, 2))
 	g := unitRows(s.Y)
 	p := mul(g, g.T())
 	for i := range s.n {
@@ -43,7 +40,7 @@ func fitSePH(s *run) *Model {
 		}
 		s.after(f)
 	}
-	return s.finish(.01, signs(h))
+	s.finish(.01, signs(h))
 }
 
 // semantics returns the objective of SePH and its gradient.
@@ -76,16 +73,14 @@ func semantics(p, h *mat.Dense) (f float64, gradient *mat.Dense) {
 	return f, gradient
 }
 
-// fitGSePH is GSePH: Mandal, Chaudhury and Biswas, "Generalized semantic preserving hashing for n-label
-// cross-modal retrieval", CVPR 2017. Inner products of two sets of codes are the similarities of labels:
+// fitGSePH is GSePH (Mandal, Chaudhury and Biswas, CVPR 2017). Inner products of codes are similarities of labels:
 //
 //	|q S - B_1 B_2'|^2  s.t. B_1, B_2 in {-1, 1};  S = G G'
 //
-// Each set moves bit by bit while the other stays (cyclic coordinate descent); S is never formed, as G has c
-// columns. Paired items get one code in the end, sgn(B_1 + B_2). 10 sweeps. The authors project by kernel
-// logistic regression; here it is ridge regression, .01, on the same features, the rbf map with 500 anchors.
-func fitGSePH(s *run) *Model {
-	s.mapped(rbf(500, 2, true))
+// Each set moves bit by bit (cyclic coordinate descent); S is never formed, as G has c columns. Paired items get
+// sgn(B_1 + B_2) in the end. 10 sweeps; map and projections as in SePH.
+func fitGSePH(s *run) {
+	s.mapped(rbf(500, 2))
 	g, q := unitRows(s.Y), float64(s.q)
 	a, b := signs(normal(s.r, s.n, s.q)), signs(normal(s.r, s.n, s.q))
 	for s.sweep(10) {
@@ -94,5 +89,5 @@ func fitGSePH(s *run) *Model {
 		s.after(q*q*square(mul(g.T(), g)) - 2*q*dot(mul(g.T(), a), mul(g.T(), b)) +
 			dot(mul(a.T(), a), mul(b.T(), b)))
 	}
-	return s.finish(.01, signs(add(a, 1, b)))
+	s.finish(.01, signs(add(a, 1, b)))
 }
