@@ -177,18 +177,10 @@ func distances(x, a *mat.Dense) *mat.Dense {
 // A mapping maps vectors of a modality, a row each, to features. It does not change them.
 type mapping func(x *mat.Dense) *mat.Dense
 
-// linear returns the map x - mean, standard the same with columns of variance 1/d.
+// linear returns the map x - mean.
 func linear(x *mat.Dense, _ *rand.Rand) mapping {
 	means := columnMeans(x)
 	return func(x *mat.Dense) *mat.Dense { return centred(x, means) }
-}
-func standard(x *mat.Dense, r *rand.Rand) mapping {
-	n, d := x.Dims()
-	shift, scale := linear(x, r), mat.NewDiagDense(d, nil)
-	for k, moved := 0, shift(x); k < d; k++ {
-		scale.SetDiag(k, math.Sqrt(float64(n)/float64(d))/max(mat.Norm(moved.ColView(k), 2), 1e-150))
-	}
-	return func(x *mat.Dense) *mat.Dense { return mul(shift(x), scale) }
 }
 
 // rbf returns a maker of the map

@@ -34,12 +34,18 @@ type options struct {
 func Command() *cobra.Command {
 	o := &options{bits: common.Ints{16, 32, 64}, seeds: 5, top: 50, split: "both",
 		codes: flags.NamedList{Kind: "NAME[:FROM]=QUERY.npy,DATABASE.npy"}}
-	cmd := common.New("methods SET", "Compare published methods of cross-modal hashing with FDDH",
+	cmd := common.New("methods SET...", "Compare published methods of cross-modal hashing with FDDH",
 		"A SET is a folder of files as makeset writes it, with queries. Methods: "+strings.Join(names(), ", ")+`.
 unlabelled: a random half of the training items train, and the other half, coded by projections, is the database. labelled:
 all of them train, and are the database with the codes that they have learned. docs/METHODS.md has the methods.`,
-		cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd.Context(), args[0], term.NewPrinter(cmd.OutOrStdout(), cmd.ErrOrStderr()))
+		cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (err error) {
+			if o.plot != "" && len(args) > 1 {
+				return errors.New("--plot: give one SET, as a figure shows one")
+			}
+			for i := 0; i < len(args) && err == nil; i++ {
+				err = o.run(cmd.Context(), args[i], term.NewPrinter(cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			}
+			return err
 		})
 	f := common.FlagsOf(cmd)
 	f.StringSliceVar(&o.methods, "methods", nil, "only these, with commas between them")

@@ -1,19 +1,15 @@
 package methods
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/mat"
-)
+import "gonum.org/v1/gonum/mat"
 
 // fitITQ is ITQ (Gong, Lazebnik, Gordo and Perronnin, IEEE TPAMI 2013). V are principal components, turned:
 //
 //	|B - V R|^2  s.t. R'R = I or R R' = I, B in {-1, 1};  B = sgn(V R),  R = polar(V'B);  50 sweeps
 //
-// It has one modality. Here V is of the modalities side by side, with columns of one variance, and each has a ridge
-// regression to B (.01 n). Where there are fewer components than bits R spreads them over all bits.
+// It has one modality. Here V is of the modalities side by side, centred, and each has a ridge regression to B
+// (.01 n). Where there are fewer components than bits R spreads them over all bits.
 func fitITQ(s *run) {
-	s.mapped(standard)
+	s.mapped(linear)
 	v := mul(axes(s.phi, s.q))
 	s.finish(.01*float64(s.n), signs(mul(v, s.quantize(v))))
 }
@@ -56,52 +52,4 @@ func (s *run) quantize(v *mat.Dense) *mat.Dense {
 		s.after(square(minus(b, mul(v, r))))
 	}
 	return r
-}
-
-// fitCCQ is CCQ (Long, Cao, Wang and Yu, SIGIR 2016). R_t maps a modality to D dimensions, where an item is a sum of
-// words, one a codebook:
-//
-//	sum_t |X_t - B C R_t'|^2  s.t. R_t'R_t = I
-//	R_t = polar(X_t'B C),  C by regression of the mean of X_t R_t on B,  B by cyclic coordinate descent
-//
-// The paper has codebooks of 256 words and ranks by the distance to the sum. Here each of q codebooks has two
-// opposite words, so that B ranks by Hamming distance. D is the least dimension of a modality, at most q; 30 sweeps;
-// columns of one variance. Other items are coded by the same descent, which starts at sgn(x R_t C').
-func fitCCQ(s *run) {
-	s.mapped(standard)
-	d, modalities := s.q, float64(len(s.phi))
-	for _, x := range s.phi {
-		d = min(d, x.RawMatrix().Cols)
-	}
-	// The first modality starts at its principal axes, the others where they are nearest to it.
-	start, z := mul(axes(s.phi[:1], d)), mat.NewDense(s.n, d, nil)
-	rotations := make([]*mat.Dense, len(s.phi))
-	for t, x := range s.phi {
-		rotations[t] = polar(mul(x.T(), start))
-		add(z, 1/modalities, mul(x, rotations[t]))
-	}
-	c := scaled(math.Sqrt(square(z)/float64(s.n*d)), polar(normal(s.r, s.q, d)))
-	code := func(z *mat.Dense) *mat.Dense {
-		start := mul(z, c.T())
-		b := signs(start)
-		cyclic(b, start, mul(c, c.T()))
-		return b
-	}
-	b := code(z)
-	for s.sweep(30) {
-		c = ridge(b, 1e-6)(z)
-		f, bc := 0., mul(b, c)
-		z = mat.NewDense(s.n, d, nil)
-		for t, x := range s.phi {
-			rotations[t] = polar(mul(x.T(), bc))
-			f += square(minus(x, mul(bc, rotations[t].T())))
-			add(z, 1/modalities, mul(x, rotations[t]))
-		}
-		cyclic(b, mul(z, c.T()), mul(c, c.T()))
-		s.after(f)
-	}
-	s.Encode, s.Fuse = code, func(z []*mat.Dense) *mat.Dense { return scaled(1/modalities, sum(z)) }
-	for t := range s.phi {
-		s.learned(code(z), rotations[t], nil)
-	}
 }

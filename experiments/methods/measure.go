@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -27,6 +28,7 @@ const (
 // A row has the figures of a method with codes of one length, of queries by one modality for another: means over
 // the seeds.
 type row struct {
+	Set       string  `json:"set"`
 	Split     string  `json:"split"`
 	Method    string  `json:"method"`
 	Paper     string  `json:"paper,omitempty"`
@@ -56,6 +58,7 @@ func (r *row) direction() string { return r.From + "->" + r.To }
 // A lab measures methods on a set.
 type lab struct {
 	*options
+	name           string
 	modalities     []string
 	items, queries *Data
 	rows           []*row
@@ -74,7 +77,8 @@ func newLab(dir string, o *options) (*lab, error) {
 	names := slices.Concat(slices.Concat(s.Items.Labels...), slices.Concat(s.Queries.Labels...))
 	slices.Sort(names)
 	names = slices.Compact(names)
-	l := &lab{options: o, modalities: s.Modalities, items: &Data{}, queries: &Data{}}
+	l := &lab{options: o, name: filepath.Base(filepath.Clean(dir)), modalities: s.Modalities, items: &Data{},
+		queries: &Data{}}
 	for d, p := range map[*Data]*sets.Part{l.items: &s.Items, l.queries: s.Queries} {
 		d.Y = mat.NewDense(len(p.Labels), len(names), nil)
 		for i, labels := range p.Labels {
@@ -182,7 +186,7 @@ func (l *lab) blank(split, method string, bits int) (rows []*row) {
 	for _, from := range l.modalities {
 		for _, to := range l.modalities {
 			if from != to {
-				rows = append(rows, &row{Split: split, Method: method, Bits: bits, From: from, To: to})
+				rows = append(rows, &row{Set: l.name, Split: split, Method: method, Bits: bits, From: from, To: to})
 			}
 		}
 	}
@@ -237,7 +241,7 @@ func (m *Model) codesOf(d *Data, separate bool) (codes []*mat.Dense) {
 		codes = slices.Repeat([]*mat.Dense{m.Fuse(codes)}, len(codes))
 	}
 	for t := range codes {
-		codes[t] = m.Encode(codes[t])
+		codes[t] = signs(codes[t])
 	}
 	return codes
 }

@@ -27,9 +27,7 @@ type Method struct {
 var All = []*Method{
 	{Name: "ITQ", Paper: "Gong et al., TPAMI 2013", fit: fitITQ},
 	{Name: "CCA-ITQ", Paper: "Gong et al., TPAMI 2013", Separate: true, fit: fitCCAITQ},
-	{Name: "IMH", Paper: "Song et al., SIGMOD 2013", Separate: true, PairBytes: 8, fit: fitIMH},
 	{Name: "CMFH", Paper: "Ding et al., CVPR 2014", fit: fitCMFH},
-	{Name: "CCQ", Paper: "Long et al., SIGIR 2016", fit: fitCCQ},
 	{Name: "SCM", Paper: "Zhang and Li, AAAI 2014", Labels: true, Modalities: 2, Separate: true, fit: fitSCM},
 	{Name: "SePH", Paper: "Lin et al., CVPR 2015", Labels: true, Target: true, PairBytes: 16, fit: fitSePH},
 	{Name: "GSePH", Paper: "Mandal et al., CVPR 2017", Labels: true, Target: true, fit: fitGSePH},
@@ -88,7 +86,6 @@ type Model struct {
 	Codes     []*mat.Dense                        // of the training items, by modality, +-1
 	Project   []func(x *mat.Dense) (z *mat.Dense) // by modality, m x d to m x q
 	Fuse      func(z []*mat.Dense) *mat.Dense     // of all modalities of items, by default their sum
-	Encode    func(z *mat.Dense) *mat.Dense       // to codes, by default signs
 	Objective []float64                           // after each sweep, if the method has one that falls
 }
 
@@ -111,7 +108,7 @@ func (m *Method) Check(n, modalities int) error {
 // Fit learns a model. It does not change the data.
 func (m *Method) Fit(ctx context.Context, d *Data, o Options) (*Model, error) {
 	s := &run{Data: d, Options: o, ctx: ctx, q: o.Bits, r: rand.New(rand.NewPCG(o.Seed, 23))}
-	s.Model = &Model{Fuse: sum, Encode: signs}
+	s.Model = &Model{Fuse: sum}
 	if s.err = d.check(o); s.err == nil {
 		s.n, _ = d.Y.Dims()
 		if s.err = m.Check(s.n, len(d.X)); s.err == nil {
@@ -172,7 +169,7 @@ func (s *run) sweep(authors int) bool {
 		authors = s.Sweeps
 	}
 	s.done++
-	return s.done <= authors && s.ctx.Err() == nil
+	return s.done <= authors && (s.done == 1 || s.ctx.Err() == nil) // what follows needs one
 }
 
 // after records the objective after a sweep.

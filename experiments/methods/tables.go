@@ -73,7 +73,7 @@ func (l *lab) print(p *term.Printer) error {
 			maps = append(maps, line)
 		}
 		if !l.json {
-			p.Printf("%s: %s\n\n", split, notes[split])
+			p.Printf("%s, %s: %s\n\n", l.name, split, notes[split])
 			l.write(p, maps)
 			p.Printf("The lead is over %d seeds, +- its standard error.\n\n", l.seeds)
 			l.write(p, rest)
