@@ -31,5 +31,6 @@ func main() { os.Exit(common.Main(experiments()...)) }
 // experiments returns all of them.
 func experiments() []*cobra.Command {
 	return append(paper.Commands(), hashes.Command(), joins.Command(), labels.Command(), makeset.Command(),
-		matrix.Command(), methods.Command(), orders.Command(), traintime.Command(), vectors.Command(), writes.Command())
+		matrix.Command(), methods.Command(), orders.Command(), traintime.Command(), vectors.Command(),
+		writes.Command())
 }

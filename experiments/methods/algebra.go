@@ -49,8 +49,8 @@ func normal(r *rand.Rand, rows, cols int) *mat.Dense {
 	return apply(mat.NewDense(rows, cols, nil), func(float64) float64 { return r.NormFloat64() })
 }
 
-// polar returns U V' of the thin singular value decomposition U S V': of the matrices with orthonormal columns,
-// or rows, the one that has the largest inner product with a.
+// polar returns U V' of the thin singular value decomposition U S V': of the matrices with orthonormal
+// columns, or rows, the one that has the largest inner product with a.
 func polar(a *mat.Dense) *mat.Dense {
 	u, v := singular(a)
 	return mul(u, v.T())
@@ -187,8 +187,8 @@ func linear(x *mat.Dense, _ *rand.Rand) mapping {
 //
 //	phi(x)_j = exp(-|x - a_j|^2 / (width s)) - mean,  s = mean |x - a_j|^2,
 //
-// whose anchors a_j are training items, drawn at random. Width 2 is exp(-|x - a|^2 / (2 sigma^2)) with the sigma
-// of most authors.
+// whose anchors a_j are training items, drawn at random. Width 2 is exp(-|x - a|^2 / (2 sigma^2)) with the
+// sigma of most authors.
 func rbf(anchors int, width float64) func(x *mat.Dense, r *rand.Rand) mapping {
 	return func(x *mat.Dense, r *rand.Rand) mapping {
 		n, _ := x.Dims()

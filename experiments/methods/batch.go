@@ -6,7 +6,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitBATCH is BATCH (Wang, Luo, Nie, Song, Zhang and Xu, IEEE TKDE 2020). V is a latent space of modalities and labels:
+// fitBATCH is BATCH (Wang, Luo, Nie, Song, Zhang and Xu, IEEE TKDE 2020). V is a latent space of modalities
+// and labels:
 //
 //	|q G G' - B V'|^2 + omega |B - V|^2 + sum_t eta |phi_t - V U_t|^2 + eta_0 |Y - V U_0|^2
 //	s.t. V'V = n I, V'1 = 0, B in {-1, 1}

@@ -3,6 +3,7 @@ package methods
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,12 +46,13 @@ func do(t *testing.T, args ...string) (stdout string, err error) {
 func TestCommand(t *testing.T) {
 	dir := newSet(t)
 	codes := func(name, kind string) string {
-		return "--codes=" + name + "=" + filepath.Join(dir, kind+"-query.npy") + "," + filepath.Join(dir, kind+"-train.npy")
+		file := filepath.Join(dir, kind)
+		return "--codes=" + name + "=" + file + "-query.npy," + file + "-train.npy"
 	}
 	args := []string{dir, "--methods", "BATCH,scm", "--bits", "16,24", "--seeds", "2"}
 	figure := filepath.Join(t.TempDir(), "a.svg")
-	out, err := do(t, append(args, "--target", "--plot", figure, codes("ours", "packed"), codes("theirs", "signs"),
-		codes("half:image", "signs"))...)
+	out, err := do(t, append(args, "--target", "--plot", figure, codes("ours", "packed"),
+		codes("theirs", "signs"), codes("half:image", "signs"))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +99,7 @@ func TestCommand(t *testing.T) {
 	}
 	for i, r := range rows {
 		other := rows[(i+4)%8] // the other method, of as many bits and the same direction
-		if r.Split != unlabelled || r.Best != other.Method || r.Lead+other.Lead > 1e-12 || r.Lead+other.Lead < -1e-12 ||
+		if r.Split != unlabelled || r.Best != other.Method || math.Abs(r.Lead+other.Lead) > 1e-12 ||
 			r.LeadError != other.LeadError || len(r.ByRadius) != r.Bits+1 || r.MAP < .3 || r.MAPTie < .3 {
 			t.Errorf("%+v", r)
 		}
@@ -121,7 +123,8 @@ func TestCommandErrors(t *testing.T) {
 		"one for each of the 30 labelled rows": {"--codes", "a=" + filepath.Join(dir, "signs-train.npy") + "," +
 			filepath.Join(dir, "signs-train.npy")},
 	} {
-		if out, err := do(t, append(args, dir)...); err == nil || out != "" || !strings.Contains(err.Error(), says) {
+		out, err := do(t, append(args, dir)...)
+		if err == nil || out != "" || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v, want %q; %s", args, err, says, out)
 		}
 	}

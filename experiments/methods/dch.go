@@ -48,8 +48,8 @@ func (s *run) classifier(b *mat.Dense) (q, a *mat.Dense, rest float64) {
 	return mul(s.Y, w.T()), mul(w, w.T()), square(s.Y) + square(w)
 }
 
-// cyclic lowers tr(B A B') - 2 tr(B'Q) over B in {-1, 1}, a bit at a time, until none changes or for 10 rounds.
-// A is symmetric.
+// cyclic lowers tr(B A B') - 2 tr(B'Q) over B in {-1, 1}, a bit at a time, until none changes or for 10
+// rounds. A is symmetric.
 func cyclic(b, q, a *mat.Dense) {
 	for i := range b.RawMatrix().Rows {
 		row, want := b.RawRowView(i), q.RawRowView(i)
@@ -67,8 +67,9 @@ func cyclic(b, q, a *mat.Dense) {
 	}
 }
 
-// fitDPLMM is the row DPLM-M of the FDDH paper: the objective of DCH by discrete proximal linearized minimization
-// (Shen, Zhou, Yang, Yang, Liu and Shen, IEEE TIP 2016), where all bits move at once, against the gradient D:
+// fitDPLMM is the row DPLM-M of the FDDH paper: the objective of DCH by discrete proximal linearized
+// minimization (Shen, Zhou, Yang, Yang, Liu and Shen, IEEE TIP 2016), where all bits move at once, against
+// the gradient D:
 //
 //	B = sgn(B - D / L),  D = B W W' - Y W' - mu sum_t phi_t P_t
 //

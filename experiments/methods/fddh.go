@@ -20,12 +20,13 @@ const (
 // fddhMap is their map, exp(-|x - a|^2 / s) of 800 anchors.
 var fddhMap = rbf(fddhAnchors, fit.DefaultWidth)
 
-// fitPublished is FDDH with the settings of its authors (Liu, Wang and Cheung, IEEE TNNLS 2021), by package model/fit:
+// fitPublished is FDDH with the settings of its authors (Liu, Wang and Cheung, IEEE TNNLS 2021), by package
+// model/fit:
 //
 //	|H - C Y|^2 + sum_t mu |phi_t - R_t C Y|^2 + delta |Y|^2  s.t. C'C = I, R_t'R_t = I, H in {-1, 1}
 //
-// mu 1e-3, delta 1e4, 800 anchors, gamma 1e-4, 3 sweeps. With Options.Target its projections have the aim labels,
-// which takes method labels: the limit of a large delta.
+// mu 1e-3, delta 1e4, 800 anchors, gamma 1e-4, 3 sweeps. With Options.Target its projections have the aim
+// labels, which takes method labels: the limit of a large delta.
 func fitPublished(s *run) {
 	opt := fit.Options{Method: model.MethodPaper, Aim: model.AimCodes, Anchors: min(fddhAnchors, s.n),
 		Fusion: fit.Fusion{Rule: fit.FusionSum}, Features: map[string]model.FeatureKind{},

@@ -2,8 +2,9 @@ package methods
 
 import "gonum.org/v1/gonum/mat"
 
-// fitFSDH is FSDH (Gui, Liu, Sun, Tao and Tan, IEEE TPAMI 2018). Labels are regressed to codes, not codes to labels
-// as in DCH, so that the codes have a closed form. The paper has one modality; here each has its regression:
+// fitFSDH is FSDH (Gui, Liu, Sun, Tao and Tan, IEEE TPAMI 2018). Labels are regressed to codes, not codes to
+// labels as in DCH, so that the codes have a closed form. The paper has one modality; here each has its
+// regression:
 //
 //	|B - Y W|^2 + lambda |W|^2 + sum_t mu (|B - phi_t P_t|^2 + gamma |P_t|^2)  s.t. B in {-1, 1}
 //
@@ -15,8 +16,9 @@ func fitFSDH(s *run) {
 	s.regressLabels(1, 1e-5, 1e-3, 5)
 }
 
-// fitSRLCH is SRLCH (Shen, Liu, Yang, Xu, Huang, Shen and Hong, IEEE TKDE 2020). Its objective and steps are those
-// of FSDH: lambda .1, mu 1e-3 (the authors: 1e-5 to .1 by set), gamma .01, 10 sweeps; rbf with 500 anchors.
+// fitSRLCH is SRLCH (Shen, Liu, Yang, Xu, Huang, Shen and Hong, IEEE TKDE 2020). Its objective and steps are
+// those of FSDH: lambda .1, mu 1e-3 (the authors: 1e-5 to .1 by set), gamma .01, 10 sweeps; rbf with 500
+// anchors.
 func fitSRLCH(s *run) {
 	s.mapped(rbf(500, 2))
 	s.regressLabels(.1, 1e-3, .01, 10)

@@ -6,16 +6,16 @@ import "gonum.org/v1/gonum/mat"
 //
 //	|B - V R|^2  s.t. R'R = I or R R' = I, B in {-1, 1};  B = sgn(V R),  R = polar(V'B);  50 sweeps
 //
-// It has one modality. Here V is of the modalities side by side, centred, and each has a ridge regression to B
-// (.01 n). Where there are fewer components than bits R spreads them over all bits.
+// It has one modality. Here V is of the modalities side by side, centred, and each has a ridge regression to
+// B (.01 n). Where there are fewer components than bits R spreads them over all bits.
 func fitITQ(s *run) {
 	s.mapped(linear)
 	v := mul(axes(s.phi, s.q))
 	s.finish(.01*float64(s.n), signs(mul(v, s.quantize(v))))
 }
 
-// fitCCAITQ is CCA-ITQ of the same paper: V are the directions in which the modalities correlate, the principal
-// components of the whitened modalities side by side: as many as the least modality has.
+// fitCCAITQ is CCA-ITQ of the same paper: V are the directions in which the modalities correlate, the
+// principal components of the whitened modalities side by side: as many as the least modality has.
 func fitCCAITQ(s *run) {
 	s.mapped(linear)
 	white, parts, least := make([]*mat.Dense, len(s.phi)), make([]*mat.Dense, len(s.phi)), s.q

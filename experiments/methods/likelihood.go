@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitDLFH is DLFH (Jiang and Li, IEEE TIP 2019). Inner products of the codes U and V of two modalities tell whether
-// two items share a label (s = 1):
+// fitDLFH is DLFH (Jiang and Li, IEEE TIP 2019). Inner products of the codes U and V of two modalities tell
+// whether two items share a label (s = 1):
 //
 //	max sum_ij s_ij theta_ij - log(1 + exp(theta_ij)),  theta = lambda U V' / q,  U, V in {-1, 1}
 //
@@ -16,7 +16,8 @@ import (
 //
 //	u_k = sgn(lambda/q (S - sigmoid(theta)) v_k + m lambda^2 / (4 q^2) u_k)
 //
-// lambda 8, m = q, 30 sweeps; rbf with 500 anchors, and ridge regression (.01) for the authors' kernel logistic one.
+// lambda 8, m = q, 30 sweeps; rbf with 500 anchors, and ridge regression (.01) for the authors' kernel
+// logistic one.
 func fitDLFH(s *run) {
 	s.mapped(rbf(500, 2))
 	codes := []*mat.Dense{signs(normal(s.r, s.n, s.q)), signs(normal(s.r, s.n, s.q))}
@@ -49,15 +50,16 @@ func (s *run) latentFactors(u, v, labels *mat.Dense) {
 	}
 }
 
-// fitDCMH is DCMH (Jiang and Li, CVPR 2017). Inner products of two networks F and G tell which items share a label:
+// fitDCMH is DCMH (Jiang and Li, CVPR 2017). Inner products of two networks F and G tell which items share a
+// label:
 //
 //	-sum_ij (s_ij theta_ij - log(1 + exp(theta_ij))) + gamma (|B - F|^2 + |B - G|^2) + eta (|F'1|^2 + |G'1|^2)
 //	theta = F G' / 2,  B = sgn(F + G)
 //
-// The authors' networks take pixels and words. Here each is a perceptron over the given features: 500 rbf units and a
-// layer of weights that learns, by batches of 128 over 20 epochs of gradient descent with momentum .9 and a falling
-// step, which (phi'phi + I)^-1 scales. gamma 1. F'1 is estimated from the batch, and eta is .05, as larger ones
-// diverge. S, of all pairs, is held as in the authors' program.
+// The authors' networks take pixels and words. Here each is a perceptron over the given features: 500 rbf
+// units and a layer of weights that learns, by batches of 128 over 20 epochs of gradient descent with
+// momentum .9 and a falling step, which (phi'phi + I)^-1 scales. gamma 1. F'1 is estimated from the batch,
+// and eta is .05, as larger ones diverge. S, of all pairs, is held as in the authors' program.
 func fitDCMH(s *run) {
 	const epochs, gamma, eta = 20, 1, .05
 	s.mapped(rbf(500, 2))

@@ -25,8 +25,8 @@ const (
 	labelled   = "labelled"   // all items train, and are the database, with the codes that they have learned
 )
 
-// A row has the figures of a method with codes of one length, of queries by one modality for another: means over
-// the seeds.
+// A row has the figures of a method with codes of one length, of queries by one modality for another: means
+// over the seeds.
 type row struct {
 	Set       string  `json:"set"`
 	Split     string  `json:"split"`
@@ -183,19 +183,18 @@ func (d *Data) pick(rows []int) *Data {
 
 // blank returns rows without figures, one for each pair of modalities.
 func (l *lab) blank(split, method string, bits int) (rows []*row) {
-	for _, from := range l.modalities {
-		for _, to := range l.modalities {
-			if from != to {
-				rows = append(rows, &row{Set: l.name, Split: split, Method: method, Bits: bits, From: from, To: to})
-			}
+	for i := range len(l.modalities) * len(l.modalities) {
+		from, to := l.modalities[i/len(l.modalities)], l.modalities[i%len(l.modalities)]
+		if from != to {
+			rows = append(rows, &row{Set: l.name, Split: split, Method: method, Bits: bits, From: from, To: to})
 		}
 	}
 	return rows
 }
 
 // add adds the figures of one seed.
-func (l *lab) add(ctx context.Context, r *row, database codec.Codes, labels *mat.Dense, queries codec.Codes) error {
-	found, err := eval.Evaluate(ctx, database, labelSets(labels), queries, labelSets(l.queries.Y), l.top)
+func (l *lab) add(ctx context.Context, r *row, items codec.Codes, y *mat.Dense, queries codec.Codes) error {
+	found, err := eval.Evaluate(ctx, items, labelSets(y), queries, labelSets(l.queries.Y), l.top)
 	if err != nil {
 		return err
 	}

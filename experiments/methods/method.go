@@ -179,8 +179,9 @@ func (s *run) after(f float64) { s.Objective = append(s.Objective, f) }
 //
 //	Y D J C',  C = polar(B'Y),  D = diag((mean count / n_k)^.25),  J = I - 11'/c.
 //
-// C is the orthonormal basis nearest to the codes of the labels. A Hamming distance cannot use what all labels
-// share, which J removes, and D favours rare labels. If items have several labels J and D are the identity.
+// C is the orthonormal basis nearest to the codes of the labels. A Hamming distance cannot use what all
+// labels share, which J removes, and D favours rare labels. If items have several labels J and D are the
+// identity.
 func (s *run) aim(b *mat.Dense) *mat.Dense {
 	if !s.Target {
 		return b
@@ -212,11 +213,13 @@ func (s *run) finish(gamma float64, b ...*mat.Dense) {
 	}
 }
 
-// learned adds the codes of the next modality, and its projection z = phi_t(x) p - means. Without codes it takes
-// the signs of z.
+// learned adds the codes of the next modality, and its projection z = phi_t(x) p - means. Without codes it
+// takes the signs of z.
 func (s *run) learned(b, p *mat.Dense, means []float64) {
 	t := len(s.Project)
-	s.Project = append(s.Project, func(x *mat.Dense) *mat.Dense { return centred(mul(s.maps[t](x), p), means) })
+	s.Project = append(s.Project, func(x *mat.Dense) *mat.Dense {
+		return centred(mul(s.maps[t](x), p), means)
+	})
 	if b == nil {
 		b = signs(s.Project[t](s.X[t]))
 	}

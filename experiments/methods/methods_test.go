@@ -16,8 +16,8 @@ import (
 
 // pairs makes items of so many classes, with one label each or up to several.
 func pairs(items, classes, labels int, dims ...int) *Data {
-	made := synth.Pairs(synth.Config{Items: items, Classes: classes, LabelsPerItem: labels, Dims: dims, Seed: 3,
-		Noise: .8})
+	made := synth.Pairs(synth.Config{Items: items, Classes: classes, LabelsPerItem: labels, Dims: dims,
+		Seed: 3, Noise: .8})
 	d := &Data{Y: mat.NewDense(items, classes, nil)}
 	for i, set := range made.Labels {
 		for _, l := range set {
@@ -45,7 +45,9 @@ func fitted(t *testing.T, m *Method, d *Data, o Options) *Model {
 // Three modalities work, or are refused.
 func TestMethods(t *testing.T) {
 	for _, m := range All {
-		for name, d := range map[string]*Data{"two": pairs(150, 4, 1, 9, 6), "three": pairs(150, 4, 3, 9, 6, 5)} {
+		for name, d := range map[string]*Data{
+			"two": pairs(150, 4, 1, 9, 6), "three": pairs(150, 4, 3, 9, 6, 5),
+		} {
 			if m.Modalities == 2 && len(d.X) == 3 {
 				if _, err := m.Fit(t.Context(), d, Options{Bits: 16}); err == nil ||
 					!strings.Contains(err.Error(), m.Name+": it takes exactly two modalities, and there are 3") {
@@ -149,14 +151,13 @@ func TestStepOfBATCH(t *testing.T) {
 func TestStepOfLatentFactors(t *testing.T) {
 	for _, alpha := range []float64{0, 500} {
 		s := started(pairs(50, 3, 1, 7, 5), Options{Bits: 8, Seed: 2, Sweeps: 1}, linear)
-		v0, r0 := normal(rand.New(rand.NewPCG(2, 23)), 50, 8), s.r
-		_ = r0
+		v0 := normal(rand.New(rand.NewPCG(2, 23)), 50, 8)
 		v, p, _, b := s.factorize(1, 100, .5, alpha)
 		gradient := scaled(.5, v)
 		for t, x := range s.phi {
 			u := solver(mul(v0.T(), v0), 1)(mul(v0.T(), x)) // .5 / lambda
-			near2 := minus(mul(v, u), x)
-			add(add(gradient, .5, mul(near2, u.T())), 100, minus(v, mul(x, p[t])))
+			residual := minus(mul(v, u), x)
+			add(add(gradient, .5, mul(residual, u.T())), 100, minus(v, mul(x, p[t])))
 		}
 		if alpha > 0 {
 			r := polar(normal(skipped(2, 50*8), 8, 8))
@@ -272,7 +273,8 @@ func TestErrors(t *testing.T) {
 			"modality 0 has numbers that are not": {X: []*mat.Dense{nan, good.X[1]}, Y: good.Y},
 			"modalities, and there are 1":         {X: good.X[:1], Y: good.Y},
 		} {
-			if _, err := m.Fit(t.Context(), d, Options{Bits: 8}); err == nil || !strings.Contains(err.Error(), says) {
+			_, err := m.Fit(t.Context(), d, Options{Bits: 8})
+			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: %v, want %q", m.Name, err, says)
 			}
 		}
@@ -285,7 +287,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: cancelled: %v", m.Name, err)
 		}
 		// One class, and vectors that are all the same, teach nothing; but they are no fault.
-		same := &Data{X: []*mat.Dense{mat.NewDense(20, 4, nil), mat.NewDense(20, 3, nil)}, Y: mat.NewDense(20, 1, nil)}
+		same := &Data{X: []*mat.Dense{mat.NewDense(20, 4, nil), mat.NewDense(20, 3, nil)},
+			Y: mat.NewDense(20, 1, nil)}
 		same.Y.Apply(func(_, _ int, _ float64) float64 { return 1 }, same.Y)
 		if model, err := m.Fit(t.Context(), same, Options{Bits: 8}); err == nil {
 			if z := mat.Sum(model.Project[0](same.X[0])); z-z != 0 {

@@ -10,8 +10,8 @@ import (
 //
 //	|q S - sgn(X_1 W_1) sgn(X_2 W_2)'|^2,  S = 2 G G' - 1
 //
-// Bit k is the leading pair of vectors of C = X_1'(q S - sum of the bits before k) X_2 under w_t'X_t'X_t w_t = n.
-// S is never formed, as G has c columns. Centred vectors.
+// Bit k is the leading pair of vectors of C = X_1'(q S - sum of the bits before k) X_2 under w_t'X_t'X_t w_t
+// = n. S is never formed, as G has c columns. Centred vectors.
 func fitSCM(s *run) {
 	s.mapped(linear)
 	g := unitRows(s.Y)
@@ -34,8 +34,8 @@ func fitSCM(s *run) {
 	s.learned(nil, w[1], nil)
 }
 
-// whitener returns A for which (X A)'(X A) = n I, but for directions in which X hardly varies, which it leaves
-// out.
+// whitener returns A for which (X A)'(X A) = n I, but for directions in which X hardly varies, which it
+// leaves out.
 func whitener(x *mat.Dense) *mat.Dense {
 	values, vectors := eigen(scaled(1/float64(x.RawMatrix().Rows), mul(x.T(), x)))
 	kept := 1

@@ -6,7 +6,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitSePH is SePH (Lin, Ding, Hu and Wang, CVPR 2015). Distances of real H are distributed as similarities of labels:
+// fitSePH is SePH (Lin, Ding, Hu and Wang, CVPR 2015). Distances of real H are distributed as similarities of
+// labels:
 //
 //	sum_ij p_ij log(p_ij / q_ij) + alpha/(n q) ||H| - 1|^2,  p_ij ~ g_i'g_j,  q_ij ~ 1 / (1 + |h_i - h_j|^2/4)
 //
@@ -14,8 +15,9 @@ import (
 //
 //	sum_j (p_ij - q_ij) (h_i - h_j) / (1 + |h_i - h_j|^2/4) + 2 alpha/(n q) (|h_i| - 1) sgn(h_i)
 //
-// and B = sgn(H). alpha .01; 60 steps with momentum where they lower the objective; rbf with 500 anchors, and ridge
-// regression (.01) for the authors' kernel logistic one. The sum of projections is their product of probabilities.
+// and B = sgn(H). alpha .01; 60 steps with momentum where they lower the objective; rbf with 500 anchors, and
+// ridge regression (.01) for the authors' kernel logistic one. The sum of projections is their product of
+// probabilities.
 func fitSePH(s *run) {
 	s.mapped(rbf(500, 2))
 	g := unitRows(s.Y)
@@ -73,12 +75,13 @@ func semantics(p, h *mat.Dense) (f float64, gradient *mat.Dense) {
 	return f, gradient
 }
 
-// fitGSePH is GSePH (Mandal, Chaudhury and Biswas, CVPR 2017). Inner products of codes are similarities of labels:
+// fitGSePH is GSePH (Mandal, Chaudhury and Biswas, CVPR 2017). Inner products of codes are similarities of
+// labels:
 //
 //	|q S - B_1 B_2'|^2  s.t. B_1, B_2 in {-1, 1};  S = G G'
 //
-// Each set moves bit by bit (cyclic coordinate descent); S is never formed, as G has c columns. Paired items get
-// sgn(B_1 + B_2) in the end. 10 sweeps; map and projections as in SePH.
+// Each set moves bit by bit (cyclic coordinate descent); S is never formed, as G has c columns. Paired items
+// get sgn(B_1 + B_2) in the end. 10 sweeps; map and projections as in SePH.
 func fitGSePH(s *run) {
 	s.mapped(rbf(500, 2))
 	g, q := unitRows(s.Y), float64(s.q)

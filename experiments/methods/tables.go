@@ -3,7 +3,6 @@ package methods
 import (
 	"fmt"
 	"image/color"
-	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot/plotter"
@@ -45,7 +44,7 @@ func (l *lab) print(p *term.Printer) error {
 		directions, _ := groups(of[split], (*row).direction)
 		names, byName := groups(of[split], (*row).method)
 		head, rest := []string{"mAP (ties expected)"}, [][]string{{"method", "direction", "bits",
-			fmt.Sprintf("precision at %d", l.top), "lead in mAP", "over the best other", "seconds", "MiB allocated"}}
+			fmt.Sprintf("precision at %d", l.top), "lead", "over the best other", "seconds", "MiB allocated"}}
 		for _, d := range directions {
 			for _, bits := range l.bits {
 				head = append(head, fmt.Sprintf("%s, %d", d, bits))
@@ -60,11 +59,11 @@ func (l *lab) print(p *term.Printer) error {
 						return err
 					}
 				}
-				cells[fmt.Sprintf("%s, %d", r.direction(), r.Bits)] = fmt.Sprintf("%s (%s)", common.Share(r.MAP),
-					common.Share(r.MAPTie))
-				rest = append(rest, []string{name, r.direction(), strconv.Itoa(r.Bits), common.Share(r.Precision),
+				share, column := common.Share, fmt.Sprintf("%s, %d", r.direction(), r.Bits)
+				cells[column] = share(r.MAP) + " (" + share(r.MAPTie) + ")"
+				rest = append(rest, []string{name, r.direction(), fmt.Sprint(r.Bits), share(r.Precision),
 					fmt.Sprintf("%+.4f +- %.4f", r.Lead, r.LeadError), r.Best, fmt.Sprintf("%.2f", r.Seconds),
-					strconv.Itoa(int(r.MiB + .5))})
+					fmt.Sprintf("%.0f", r.MiB)})
 			}
 			line := []string{name}
 			for _, column := range head[1:] {
@@ -92,7 +91,8 @@ func (l *lab) write(p *term.Printer, cells [][]string) {
 		p.Printf("\n")
 		return
 	}
-	escape := strings.NewReplacer("->", `$\to$`, "+-", `$\pm$`, "_", `\_`, "%", `\%`, "&", `\&`, "#", `\#`, "\x00", " & ")
+	escape := strings.NewReplacer("->", `$\to$`, "+-", `$\pm$`, "_", `\_`, "%", `\%`, "&", `\&`, "#", `\#`,
+		"\x00", " & ")
 	p.Printf("\\begin{tabular}{l%s}\n", strings.Repeat("r", len(cells[0])-1))
 	for _, row := range cells {
 		p.Printf("%s \\\\\n", escape.Replace(strings.Join(row, "\x00")))
@@ -100,7 +100,8 @@ func (l *lab) write(p *term.Printer, cells [][]string) {
 	p.Printf("\\end{tabular}\n\n")
 }
 
-// draw draws, for each protocol and pair of modalities, mAP by bits, and precision by recall of the longest codes.
+// draw draws, for each protocol and pair of modalities, mAP by bits, and precision by recall of the longest
+// codes.
 func (l *lab) draw() (*chart.Figure, error) {
 	f := &chart.Figure{Columns: 2, Width: chart.PanelWidth, Height: 320, LegendWidth: 150}
 	longest, ticks := 0, []float64(nil)
@@ -113,8 +114,8 @@ func (l *lab) draw() (*chart.Figure, error) {
 		styles[name] = chart.CurveStyle{Name: name,
 			Color:  []color.Color{chart.Blue, chart.Orange, chart.Vermillion, chart.Green, chart.Purple}[i%5],
 			Dashes: [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 2, 2, 2}, {1, 3}}[i/5%5],
-			Glyph: []draw.GlyphDrawer{draw.CircleGlyph{}, draw.TriangleGlyph{}, draw.SquareGlyph{}, draw.PyramidGlyph{},
-				draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}}[i%7]}
+			Glyph: []draw.GlyphDrawer{draw.CircleGlyph{}, draw.TriangleGlyph{}, draw.SquareGlyph{},
+				draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}}[i%7]}
 		f.Legend = append(f.Legend, styles[name])
 	}
 	panels, of := groups(l.rows, func(r *row) string {
