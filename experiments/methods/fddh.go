@@ -12,12 +12,9 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// Settings of the authors of FDDH.
-const (
-	fddhAnchors, fddhMu, fddhGamma = 800, fit.DefaultMu, 1e-4
-)
+// Settings of the authors of FDDH, and their map.
+const fddhAnchors, fddhMu, fddhGamma = 800, fit.DefaultMu, 1e-4
 
-// fddhMap is their map, exp(-|x - a|^2 / s) of 800 anchors.
 var fddhMap = rbf(fddhAnchors, fit.DefaultWidth)
 
 // fitPublished is FDDH with the settings of its authors (Liu, Wang and Cheung, IEEE TNNLS 2021), by package

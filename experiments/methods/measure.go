@@ -182,11 +182,11 @@ func (d *Data) pick(rows []int) *Data {
 }
 
 // blank returns rows without figures, one for each pair of modalities.
-func (l *lab) blank(split, method string, bits int) (rows []*row) {
+func (l *lab) blank(split, name string, bits int) (rows []*row) {
 	for i := range len(l.modalities) * len(l.modalities) {
 		from, to := l.modalities[i/len(l.modalities)], l.modalities[i%len(l.modalities)]
 		if from != to {
-			rows = append(rows, &row{Set: l.name, Split: split, Method: method, Bits: bits, From: from, To: to})
+			rows = append(rows, &row{Set: l.name, Split: split, Method: name, Bits: bits, From: from, To: to})
 		}
 	}
 	return rows

@@ -89,18 +89,16 @@ type Model struct {
 	Objective []float64                           // after each sweep, if the method has one that falls
 }
 
-// mostBytes is the memory that the pairs of items may take.
-const mostBytes = 4 << 30
-
 // Check returns an error if the method cannot learn from n items with so many modalities.
 func (m *Method) Check(n, modalities int) error {
 	if modalities < 2 || m.Modalities > 0 && modalities != m.Modalities {
 		return fmt.Errorf("it takes %s modalities, and there are %d: leave the method out",
 			map[bool]string{true: "two or more", false: "exactly two"}[m.Modalities == 0], modalities)
 	}
-	if bytes := float64(m.PairBytes) * float64(n) * float64(n); bytes > mostBytes {
-		return fmt.Errorf("it is quadratic: the pairs of %d items need %.1f GiB, more than %d: %s", n, bytes/(1<<30),
-			mostBytes>>30, "leave the method out, or take fewer items")
+	const most = 4 // GiB of pairs
+	if gib := float64(m.PairBytes) * float64(n) * float64(n) / (1 << 30); gib > most {
+		return fmt.Errorf("it is quadratic: the pairs of %d items need %.1f GiB, and %d are allowed: leave the method out, or take fewer items",
+			n, gib, most)
 	}
 	return nil
 }

@@ -16,10 +16,8 @@ import (
 
 // notes say what a protocol measures.
 var notes = map[string]string{
-	unlabelled: `Half of the training items have labels and train; the database is the other half, coded by
-projections.`,
-	labelled: `The database is the training items, with the codes that their labels have taught. Where the database has
-labels a ranking is classification of the query, and precision is flat in K.`,
+	unlabelled: "Half of the training items have labels and train; the database is the other half, coded by projections.",
+	labelled:   "The database is the training items, with the codes that they have learned. Where the database has labels a ranking is classification of the query, and precision is flat in K.",
 }
 
 // groups returns rows by what f says of them, in the order of the first of each.
@@ -34,12 +32,11 @@ func groups(rows []*row, f func(r *row) string) (names []string, of map[string][
 	return names, of
 }
 
-func (r *row) split() string  { return r.Split }
 func (r *row) method() string { return r.Method }
 
 // print prints, for each protocol, mAP in the form of the papers and a table of the rest; or rows as JSON.
 func (l *lab) print(p *term.Printer) error {
-	splits, of := groups(l.rows, (*row).split)
+	splits, of := groups(l.rows, func(r *row) string { return r.Split })
 	for _, split := range splits {
 		directions, _ := groups(of[split], (*row).direction)
 		names, byName := groups(of[split], (*row).method)
