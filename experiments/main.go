@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/experiments/labels"
 	"github.com/fddhdb/fddhdb/experiments/makeset"
 	"github.com/fddhdb/fddhdb/experiments/matrix"
+	"github.com/fddhdb/fddhdb/experiments/methods"
 	"github.com/fddhdb/fddhdb/experiments/paper"
 	"github.com/fddhdb/fddhdb/experiments/streams"
 	"github.com/fddhdb/fddhdb/experiments/traintime"
@@ -33,5 +34,5 @@ func main() { os.Exit(common.Main(experiments()...)) }
 func experiments() []*cobra.Command {
 	return slices.Concat(paper.Commands(), streams.Commands(), []*cobra.Command{bounds.Command(),
 		hashes.Command(), joins.Command(), labels.Command(), makeset.Command(), matrix.Command(),
-		traintime.Command(), vectors.Command(), writes.Command()})
+		methods.Command(), traintime.Command(), vectors.Command(), writes.Command()})
 }

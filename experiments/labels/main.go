@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -59,15 +58,12 @@ func printRuns(w io.Writer, set string, runs [][]*row) {
 		cells := []string{first.share, fmt.Sprint(first.labelled), first.codes}
 		widest := 0.
 		for j := range first.figures {
-			mean, variance := 0., 0.
+			var values []float64
 			for _, r := range runs {
-				mean += r[i].figures[j].value / float64(len(runs))
+				values = append(values, r[i].figures[j].value)
 			}
-			for _, r := range runs {
-				d := r[i].figures[j].value - mean
-				variance += d * d / float64(max(len(runs)-1, 1))
-			}
-			cells, widest = append(cells, common.Share(mean)), max(widest, math.Sqrt(variance))
+			mean, std := common.MeanStd(values)
+			cells, widest = append(cells, common.Share(mean)), max(widest, std)
 		}
 		common.Row(w, append(cells, common.Share(widest))...)
 	}

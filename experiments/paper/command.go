@@ -95,11 +95,6 @@ func (o *options) complete(f *pflag.FlagSet, x *kind) (map[string][]float64, err
 		}
 		grid[g.Name] = values
 	}
-	for _, bits := range grid["bits"] {
-		if err := flags.CheckBits("--grid bits", int(bits)); err != nil {
-			return nil, err
-		}
-	}
 	if !f.Changed("sweeps") && x.name == "convergence" {
 		o.Sweeps = convergenceSweeps
 	}

@@ -167,9 +167,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 	set := newSet(t, 150, 60, "image", "text")
 	run := func(kind string, flags ...string) []measurement {
 		t.Helper()
-		if kind != "bits" {
-			flags = append(flags, "--bits", "16")
-		}
+		flags = append(flags, "--bits", "16")
 		rows := measured(t, kind, append([]string{set.dir, "--seeds", "1", "--seed", "7", "--anchors", "40"},
 			flags...)...)
 		for _, m := range rows {
@@ -265,23 +263,6 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 			"--mu", "image=2", "--mu", "text=.5", "--delta", term.Setting(delta), "--start",
 			fmt.Sprint(chosen.Start))...)
 	}
-
-	rows = run("bits", "--grid", "bits=16,24")
-	if len(rows) != 8 {
-		t.Errorf("%d rows", len(rows))
-	}
-	check(find(t, rows, "24 bits", func(m measurement) bool { return m.Row == "labels" && m.Bits == 24 }),
-		"--bits", "24")
-
-	rows = run("size", "--grid", "rows=60,90")
-	if len(rows) != 2 || rows[1].TrainItems != 90 {
-		t.Errorf("%+v", rows)
-	}
-	check(rows[0], "--bits", "16", "--rows", "60")
-	// A quarter, 37 items, is less than the number of anchors.
-	if rows = run("size"); len(rows) != 2 || rows[0].TrainItems != 75 || rows[1].TrainItems != 150 {
-		t.Errorf("%+v", rows)
-	}
 }
 
 // Rows are means over seeds with sample standard deviations.
@@ -290,8 +271,8 @@ func TestExperimentSeeds(t *testing.T) {
 	set := newSet(t, 150, 60, "image", "text")
 	run := func(flags ...string) retrieval {
 		t.Helper()
-		rows := measured(t, "size",
-			append([]string{set.dir, "--grid", "rows=100", "--bits", "16", "--gamma", "text=.1"},
+		rows := measured(t, "convergence",
+			append([]string{set.dir, "--sweeps", "1", "--rows", "100", "--bits", "16", "--gamma", "text=.1"},
 				flags...)...)
 		return rows[0].Retrieval["text->image"]
 	}
@@ -311,23 +292,13 @@ func TestExperimentSeeds(t *testing.T) {
 func TestExperimentLeavesOut(t *testing.T) {
 	clitest.OneGoroutine(t)
 	set := newSet(t, 60, 20, "text")
-	figure := filepath.Join(t.TempDir(), "size.svg")
-	out, errs, err := do(t.Context(), "size", set.dir, "--seeds", "1", "--grid", "rows=1,40", "--bits", "16",
-		"--plot", figure)
-	if err != nil || !strings.Contains(out, "\n            40  ") ||
-		errs != "fddhdb: training on 1 items left out: only one distinct set of labels\n" {
-		t.Errorf("%v, %s, %s", err, out, errs)
-	}
-	if b, err := os.ReadFile(figure); err != nil || !bytes.Contains(b, []byte("labelled items")) {
-		t.Errorf("no figure: %v", err)
-	}
-	out, errs, err = do(t.Context(), "ablation", set.dir, "--seeds", "1", "--bits", "16", "--anchors", "12")
+	out, errs, err := do(t.Context(), "ablation", set.dir, "--seeds", "1", "--bits", "16", "--anchors", "12")
 	if err != nil || !strings.Contains(out, "full") || strings.Contains(out, "FDDH_NR ") ||
 		strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "FDDH, FDDH_NR left out") {
 		t.Errorf("%v, %s, %s", err, out, errs)
 	}
 	none := filepath.Join(t.TempDir(), "none.svg")
-	if out, _, err = do(t.Context(), "size", set.dir, "--seeds", "1", "--grid", "rows=1", "--plot",
+	if out, _, err = do(t.Context(), "ablation", set.dir, "--seeds", "1", "--rows", "1", "--plot",
 		none); err == nil || out != "" || !strings.Contains(err.Error(), "only one distinct set of labels") {
 		t.Errorf("%v, %s", err, out)
 	}
@@ -343,8 +314,8 @@ func TestExperimentErrors(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"bits", nil, "accepts 1 arg(s)"},
-		{"bits", []string{t.TempDir()}, "has no files train_NAME.npy"},
+		{"ablation", nil, "accepts 1 arg(s)"},
+		{"ablation", []string{t.TempDir()}, "has no files train_NAME.npy"},
 		{"ablation", []string{"--grid", "mu=1"}, "unknown flag: --grid"},
 		{"sensitivity", []string{"--grid", "gamma=1"}, "sensitivity goes over mu, theta, delta"},
 		{"sensitivity", []string{"--grid", "mu=-1"}, "--grid mu: -1: 0 or more is possible"},
@@ -352,16 +323,15 @@ func TestExperimentErrors(t *testing.T) {
 		{"sensitivity", []string{"--grid", "mu=x"}, `--grid mu: "x" is not a number`},
 		{"sensitivity", []string{"--grid", "mu=,"}, "numbers with commas"},
 		{"sensitivity", []string{"--grid", "delta=0"}, "--grid delta"},
-		{"bits", []string{"--grid", "bits=12"}, "--grid bits"},
-		{"size", []string{"--grid", "rows=1.5"}, "not a whole number"},
-		{"bits", []string{"--seeds", "0"}, "--seeds"},
-		{"bits", []string{"--bits", "16"}, "--bits: bits goes over several by itself"},
+		{"ablation", []string{"--bits", "12"}, "--bits"},
+		{"ablation", []string{"--seeds", "0"}, "--seeds"},
+		{"convergence", []string{"--method", "joint"}, "--method: convergence goes over several by itself"},
 		{"sensitivity", []string{"--method", "labels"}, "sensitivity is that of the methods paper and joint"},
 		{"sensitivity", []string{"--aim", "labels"}, "sensitivity is that of the methods paper and joint"},
 		{"sensitivity", []string{"--prior", "0"}, "sensitivity is that of the methods paper and joint"},
 		{"sensitivity", []string{"--delta", "1"}, "--delta: sensitivity goes over several"},
-		{"bits", []string{"--plot", "a.png"}, "a.png"},
-		{"size", []string{"--method", "magic"}, "--method"},
+		{"ablation", []string{"--plot", "a.png"}, "a.png"},
+		{"ablation", []string{"--method", "magic"}, "--method"},
 	} {
 		args := tc.args
 		if len(args) > 0 && strings.HasPrefix(args[0], "--") {
@@ -378,7 +348,7 @@ func TestExperimentErrors(t *testing.T) {
 func TestExperimentInterrupt(t *testing.T) {
 	set := newSet(t, 150, 60, "image", "text")
 	figure := filepath.Join(t.TempDir(), "a.svg")
-	i := slices.IndexFunc(kinds(), func(x *kind) bool { return x.name == "bits" })
+	i := slices.IndexFunc(kinds(), func(x *kind) bool { return x.name == "convergence" })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out, errs bytes.Buffer

@@ -34,7 +34,6 @@ type kind struct {
 type axis struct {
 	name   string
 	values []float64 // defaults for --grid; nil: they depend on the items
-	whole  bool      // only whole numbers are allowed
 	least  float64   // least allowed number
 }
 
@@ -49,7 +48,7 @@ func (x *kind) axisNames() []string {
 
 // kinds returns all kinds.
 func kinds() []*kind {
-	return []*kind{ablation(), convergence(), sensitivity(), codeLengths()}
+	return []*kind{ablation(), convergence(), sensitivity()}
 }
 
 // parse reads numbers, and returns them ascending, each once.
@@ -60,8 +59,6 @@ func (a axis) parse(list []string) ([]float64, error) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("--grid %s: %q is not a number", a.name, s)
-		case a.whole && v != float64(int(v)):
-			return nil, fmt.Errorf("--grid %s: %s is not a whole number", a.name, s)
 		case !(v >= a.least):
 			return nil, fmt.Errorf("--grid %s: %s: %s or more is possible", a.name, s, term.Setting(a.least))
 		}
@@ -157,14 +154,14 @@ func runAblation(ctx context.Context, l *lab) error {
 			opt.Width, opt.Gamma = all[float64](l, fit.DefaultWidth), all(l, fit.DefaultGamma)
 			return opt
 		}},
-		{"FDDH", func() db.TrainOptions { return l.published(l.base.Bits) }},
+		{"FDDH", func() db.TrainOptions { return l.published() }},
 		{"FDDH_NR", func() db.TrainOptions {
-			opt := l.published(l.base.Bits)
+			opt := l.published()
 			opt.Delta = math.Inf(1)
 			return opt
 		}},
 		{"FDDH_NRM", func() db.TrainOptions {
-			opt := l.published(l.base.Bits)
+			opt := l.published()
 			opt.Delta, opt.Map = math.Inf(1), all(l, model.MapLinear)
 			if !l.rotates(opt.Bits) {
 				opt.Method = model.MethodLabels
@@ -278,45 +275,6 @@ func (l *lab) weights(m *measurement) (mu, theta float64) {
 		theta = m.Mu[l.modalities[1]]
 	}
 	return mu, theta
-}
-
-// codeLengths compares the methods at several lengths of codes.
-func codeLengths() *kind {
-	return &kind{
-		name:  "bits",
-		short: "Measure mAP by the length of codes",
-		long:  `Rows are each method, and FDDH as it was published. Lengths below the number of labels are left out.`,
-		sets:  []string{"bits", "method"},
-		axes:  []axis{{name: "bits", values: []float64{16, 32, 48, 64, 96, 128}, whole: true, least: 8}},
-		run:   runBits,
-		lead: []term.Column{term.Right("bits"), term.Left(""), term.Left("aim"), term.Right("constant bits"),
-			term.Right("seconds")},
-		cells: func(_ *lab, m *measurement) []any {
-			return []any{m.Bits, m.Row, m.Aim.String(), term.Setting(m.Constant),
-				fmt.Sprintf("%.2f", m.Seconds)}
-		},
-		draw: drawBits,
-	}
-}
-
-func runBits(ctx context.Context, l *lab) error {
-	lengths := l.grid["bits"]
-	l.total = len(lengths) * (len(methods) + 1) * l.seeds
-	for _, bits := range lengths {
-		measure := func(row string, opt db.TrainOptions) error {
-			opt.Bits = int(bits)
-			return l.same(ctx, row, opt)
-		}
-		for _, m := range methods {
-			if err := measure(m.String(), l.by(m)); err != nil {
-				return err
-			}
-		}
-		if err := measure("FDDH", l.published(int(bits))); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // convergenceSweeps is the default number of sweeps of convergence.

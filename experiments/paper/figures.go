@@ -2,7 +2,6 @@ package paper
 
 import (
 	"fmt"
-	"image/color"
 	"math"
 	"strings"
 
@@ -15,58 +14,13 @@ import (
 )
 
 // rowStyles are the styles of rows that are drawn as curves.
-var rowStyles = map[string]chart.CurveStyle{
-	"labels": {Name: "labels", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
-	"joint": {Name: "joint", Color: chart.Vermillion, Dashes: []vg.Length{6, 3},
-		Glyph: draw.TriangleGlyph{}},
-	"paper": {Name: "paper", Color: chart.Green, Dashes: []vg.Length{2, 2}, Glyph: draw.SquareGlyph{}},
-	"FDDH": {Name: "FDDH", Color: chart.Purple, Dashes: []vg.Length{8, 2, 2, 2},
-		Glyph: draw.PyramidGlyph{}},
-}
-
-// experimentLegend is the width of their legend.
-const experimentLegend = 84
-
-// curves returns the names of rows in order, and the points of each name.
-func (l *lab) curves(point func(m *measurement) chart.Deviation) (names []string,
-	curves map[string][]chart.Deviation) {
-	curves = map[string][]chart.Deviation{}
-	for _, m := range l.rows {
-		if curves[m.Row] == nil {
-			names = append(names, m.Row)
-		}
-		curves[m.Row] = append(curves[m.Row], point(m))
-	}
-	return names, curves
-}
-
-// linePanel draws a curve for each name of rows, over the numbers of the horizontal
-// axis, with bars of a standard deviation.
-func (l *lab) linePanel(title, x, y string, point func(m *measurement) chart.Deviation) (*plot.Plot, error) {
-	p := chart.NewPanel(title, x, y)
-	names, curves := l.curves(point)
-	for _, name := range names {
-		if err := chart.AddDeviations(p, rowStyles[name], curves[name]); err != nil {
-			return nil, err
-		}
-	}
-	chart.Widen(&p.Y, chart.LeastSpan)
-	return p, nil
-}
-
-// lineFigure returns a figure of panels of curves, with the legend of the rows.
-func (l *lab) lineFigure(panels []*plot.Plot) *chart.Figure {
-	f := &chart.Figure{Columns: min(len(panels), 3), Width: chart.PanelWidth, Height: chart.PanelHeight,
-		Panels: panels, LegendWidth: experimentLegend}
-	names, _ := l.curves(func(*measurement) chart.Deviation { return chart.Deviation{} })
-	for _, name := range names {
-		f.Legend = append(f.Legend, rowStyles[name])
-	}
-	return f
+var rowStyles = []chart.CurveStyle{
+	{Name: "labels", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
+	{Name: "joint", Color: chart.Vermillion, Dashes: []vg.Length{6, 3}, Glyph: draw.TriangleGlyph{}},
+	{Name: "paper", Color: chart.Green, Dashes: []vg.Length{2, 2}, Glyph: draw.SquareGlyph{}},
 }
 
 func drawConvergence(l *lab) (*chart.Figure, error) {
-	sweeps := func(m *measurement) float64 { return float64(m.Sweeps) }
 	// The objectives of the methods have different scales: only their fall compares.
 	first, least := map[string]float64{}, map[string]float64{}
 	for _, m := range l.rows {
@@ -75,96 +29,39 @@ func drawConvergence(l *lab) (*chart.Figure, error) {
 		}
 		least[m.Row] = min(least[m.Row], m.Objective)
 	}
-	p, err := l.linePanel("objective", "sweeps", "1: after the first sweep, 0: least",
-		func(m *measurement) chart.Deviation {
-			part := 0.0
-			if fall := first[m.Row] - least[m.Row]; fall > 0 {
-				part = (m.Objective - least[m.Row]) / fall
+	f := &chart.Figure{Columns: min(1+len(l.pairs), 3), Width: chart.PanelWidth, Height: chart.PanelHeight,
+		LegendWidth: 84}
+	// Bars of deviations would hide the curves: seeds differ alike in every sweep.
+	for i := range 1 + len(l.pairs) {
+		title, y := "objective", "1: after the first sweep, 0: least"
+		if i > 0 {
+			title, y = l.directions[i-1], "mAP"
+		}
+		p, last := chart.NewPanel(title, "sweeps", y), 1
+		for _, style := range rowStyles {
+			var points plotter.XYs
+			for _, m := range l.rows {
+				if m.Row != style.Name {
+					continue
+				}
+				part := (m.Objective - least[m.Row]) / max(first[m.Row]-least[m.Row], 1e-300)
+				if i > 0 {
+					part = m.Retrieval[l.pairs[i-1]].MAP
+				}
+				points, last = append(points, plotter.XY{X: float64(m.Sweeps), Y: part}), max(last, m.Sweeps)
 			}
-			return chart.Deviation{XY: plotter.XY{X: sweeps(m), Y: part}}
-		})
-	panels := []*plot.Plot{p}
-	for i, pair := range l.pairs {
-		if err == nil {
-			p, err = l.linePanel(l.directions[i], "sweeps", "mAP", func(m *measurement) chart.Deviation {
-				// Bars would hide the curves: seeds differ alike in every sweep.
-				return chart.Deviation{XY: plotter.XY{X: sweeps(m), Y: m.Retrieval[pair].MAP}}
-			})
-			panels = append(panels, p)
+			if err := chart.AddCurve(p, style, points); err != nil {
+				return nil, err
+			}
+			if i == 0 && len(points) > 0 {
+				f.Legend = append(f.Legend, style)
+			}
 		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	last := 1
-	for _, m := range l.rows {
-		last = max(last, m.Sweeps)
-	}
-	for _, p := range panels {
-		p.X.Min, p.X.Max, p.X.Tick.Marker = 1, float64(max(last, 2)), chart.SweepTicks(last)
-	}
-	return l.lineFigure(panels), nil
-}
-
-func drawBits(l *lab) (*chart.Figure, error) {
-	var panels []*plot.Plot
-	for i, pair := range l.pairs {
-		p, err := l.linePanel(l.directions[i], "bits", "mAP", func(m *measurement) chart.Deviation {
-			r := m.Retrieval[pair]
-			return chart.Deviation{XY: plotter.XY{X: float64(m.Bits), Y: r.MAP}, Std: r.MAPStd}
-		})
-		if err != nil {
-			return nil, err
-		}
-		p.X.Tick.Marker = chart.TicksAt(l.grid["bits"])
-		panels = append(panels, p)
-	}
-	return l.lineFigure(panels), nil
-}
-
-func drawSizes(l *lab) (*chart.Figure, error) {
-	items := func(m *measurement) float64 { return float64(m.TrainItems) }
-	var ticks []float64
-	for _, m := range l.rows {
-		ticks = append(ticks, items(m))
-	}
-	var panels []*plot.Plot
-	for i, pair := range l.pairs {
-		p := chart.NewPanel(l.directions[i], "labelled items", "mAP")
-		var hamming, asymmetric []chart.Deviation
-		for _, m := range l.rows {
-			r := m.Retrieval[pair]
-			hamming = append(hamming, chart.Deviation{XY: plotter.XY{X: items(m), Y: r.MAP}, Std: r.MAPStd})
-			asymmetric = append(asymmetric, chart.Deviation{XY: plotter.XY{X: items(m), Y: r.MAPAsym},
-				Std: r.MAPAsymStd})
-		}
-		if err := chart.AddDeviations(p, chart.HammingStyle, hamming); err != nil {
-			return nil, err
-		}
-		if err := chart.AddDeviations(p, chart.AsymmetricStyle, asymmetric); err != nil {
-			return nil, err
-		}
-		panels = append(panels, p)
-	}
-	p := chart.NewPanel("training", "labelled items", "seconds")
-	var seconds []chart.Deviation
-	for _, m := range l.rows {
-		seconds = append(seconds, chart.Deviation{XY: plotter.XY{X: items(m), Y: m.Seconds},
-			Std: m.SecondsStd})
-	}
-	if err := chart.AddDeviations(p, chart.CurveStyle{Name: "", Color: color.Gray{80},
-		Glyph: draw.SquareGlyph{}}, seconds); err != nil {
-		return nil, err
-	}
-	panels = append(panels, p)
-	for _, p := range panels {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, chart.TicksAt(ticks)
 		chart.Widen(&p.Y, chart.LeastSpan)
+		p.X.Min, p.X.Max, p.X.Tick.Marker = 1, float64(max(last, 2)), chart.SweepTicks(last)
+		f.Panels = append(f.Panels, p)
 	}
-	return &chart.Figure{
-		Columns: min(len(panels), 3), Width: chart.PanelWidth, Height: chart.PanelHeight, Panels: panels,
-		Legend: []chart.CurveStyle{chart.HammingStyle, chart.AsymmetricStyle}, LegendWidth: chart.LegendWidth,
-	}, nil
+	return f, nil
 }
 
 // drawAblation marks the mAP of both orders beside the name of each row.

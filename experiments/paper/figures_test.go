@@ -60,31 +60,12 @@ func TestExperimentPlots(t *testing.T) {
 			}
 			return measuredLab(sensitivity(), rows)
 		},
-		"bits": func() *lab {
-			var rows []*measurement
-			for _, bits := range []int{16, 32, 48, 64, 96, 128} {
-				for _, name := range []string{"labels", "joint", "paper", "FDDH"} {
-					rows = append(rows, &measurement{Row: name, Bits: bits})
-				}
-			}
-			return measuredLab(codeLengths(), rows)
-		},
-		"size": func() *lab {
-			var rows []*measurement
-			for _, n := range []int{67, 135, 271, 543, 1086, 2173} {
-				rows = append(rows, &measurement{Row: "labels", TrainItems: n, Seconds: float64(n) / 1000,
-					SecondsStd: .1})
-			}
-			return measuredLab(trainingSizes(), rows)
-		},
 	}
 	wanted := map[string][]string{
 		"ablation":    {"image → text", "text → an exceed…", "FDDH_NR", "Hamming", "asymmetric", "mAP"},
 		"convergence": {"objective", "sweeps", "labels", "joint", "paper", "mAP"},
 		"sensitivity": {"image → text, delta 1e4", "text → an exceed…, delta 0.01", "mu", "theta", "1e-5",
 			"10", ".300", ".760"},
-		"bits": {"bits", "128", "FDDH", "mAP"},
-		"size": {"labelled items", "2173", "training", "seconds", "asymmetric"},
 	}
 	for name, measured := range figures {
 		draw := func() []byte {

@@ -214,6 +214,8 @@ func (l *lab) fewAnchors() int { return cmp.Or(l.base.Anchors, min(sets.Publishe
 
 // published returns the settings of the authors' experiments with FDDH. Items without
 // labels get, in each modality, the code of its projection alone.
-func (l *lab) published(bits int) db.TrainOptions {
-	return db.TrainOptions{Rows: l.base.Rows, Options: sets.Published(l.modalities, bits, l.fewAnchors())}
+func (l *lab) published() db.TrainOptions {
+	opt := db.TrainOptions{Rows: l.base.Rows}
+	opt.Options = sets.Published(l.modalities, l.base.Bits, l.fewAnchors())
+	return opt
 }

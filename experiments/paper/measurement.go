@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -79,13 +80,11 @@ func (w weight) String() string {
 
 func newMeasurement(l *lab, row string, opt db.TrainOptions, outcomes []*outcome) *measurement {
 	over := func(f func(o *outcome) float64) (mean, std float64) {
+		var values []float64
 		for _, o := range outcomes {
-			mean += f(o) / float64(len(outcomes))
+			values = append(values, f(o))
 		}
-		for _, o := range outcomes {
-			std += (f(o) - mean) * (f(o) - mean)
-		}
-		return mean, math.Sqrt(std / float64(max(len(outcomes)-1, 1)))
+		return common.MeanStd(values)
 	}
 	t := outcomes[0].training
 	m := &measurement{
