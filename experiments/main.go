@@ -34,5 +34,5 @@ func main() { os.Exit(common.Main(experiments()...)) }
 func experiments() []*cobra.Command {
 	return slices.Concat(paper.Commands(), streams.Commands(), []*cobra.Command{bounds.Command(),
 		hashes.Command(), joins.Command(), labels.Command(), makeset.Command(), matrix.Command(),
-		methods.Command(), traintime.Command(), vectors.Command(), writes.Command()})
+		methods.Command(), methods.NoiseCommand(), traintime.Command(), vectors.Command(), writes.Command()})
 }

@@ -62,6 +62,7 @@ type lab struct {
 	modalities     []string
 	items, queries *Data
 	rows           []*row
+	spoil          noise // of the labels of training items
 }
 
 // newLab reads a set, which has queries.
@@ -148,7 +149,7 @@ func (l *lab) measure(ctx context.Context, m *Method, o Options, split string) (
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		start := time.Now()
-		model, err := m.Fit(ctx, train, o)
+		model, err := m.Fit(ctx, l.spoil.of(train, o.Seed), o)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,142 @@
+package methods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/experiments/common"
+)
+
+// A noise is what happens to the labels of training items: a share of them becomes another label, or is lost.
+// Items without a label train nothing.
+type noise struct{ wrong, missing float64 }
+
+// String names the column of a table.
+func (e noise) String() string {
+	switch {
+	case e.wrong > 0:
+		return fmt.Sprintf("%g %% wrong", 100*e.wrong)
+	case e.missing > 0:
+		return fmt.Sprintf("%g %% missing", 100*e.missing)
+	}
+	return "all right"
+}
+
+// of returns the items that are left, with other labels.
+func (e noise) of(d *Data, seed uint64) *Data {
+	if e == (noise{}) {
+		return d
+	}
+	rng := rand.New(rand.NewPCG(seed, 35))
+	spoiled := &Data{X: d.X, Y: mat.DenseCopyOf(d.Y)}
+	n, c := d.Y.Dims()
+	var rows []int
+	for i, set := range labelSets(d.Y) {
+		for _, l := range set {
+			if rng.Float64() < e.missing {
+				spoiled.Y.Set(i, int(l), 0)
+			} else if rng.Float64() < e.wrong {
+				spoiled.Y.Set(i, int(l), 0)
+				spoiled.Y.Set(i, (int(l)+1+rng.IntN(c-1))%c, 1)
+			}
+		}
+		if floats.Sum(spoiled.Y.RawRowView(i)) > 0 {
+			rows = append(rows, i)
+		}
+	}
+	if len(rows) == n {
+		return spoiled
+	}
+	return spoiled.pick(rows)
+}
+
+// NoiseCommand returns the experiment with wrong and missing labels.
+func NoiseCommand() *cobra.Command {
+	o := &options{bits: common.Ints{64}, seeds: 3, top: 50, split: unlabelled}
+	var wrong, missing []string
+	cmd := common.New("noise SET", "Measure methods where training items have wrong labels, or lack some",
+		`A random half of the items trains, and the other half, coded by projections, is the database; relevant are items that
+truly share a label with the query. Cells are mAP by pair of modalities.`,
+		cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
+			noises := []noise{{}}
+			for _, list := range []struct {
+				flag   string
+				values []string
+			}{{"wrong", wrong}, {"missing", missing}} {
+				for _, value := range list.values {
+					x, err := strconv.ParseFloat(value, 64)
+					if err != nil || !(x > 0 && x < 1) {
+						return fmt.Errorf("--%s %s: a share between 0 and 1 is expected, such as .2", list.flag, value)
+					}
+					if list.flag == "wrong" {
+						noises = append(noises, noise{wrong: x})
+					} else {
+						noises = append(noises, noise{missing: x})
+					}
+				}
+			}
+			return o.noise(cmd.Context(), args[0], noises, cmd.OutOrStdout())
+		})
+	f := common.FlagsOf(cmd)
+	f.StringSliceVar(&o.methods, "methods", nil, "only these, with commas between them")
+	f.Bits(&o.bits[0])
+	f.Seeds(&o.seeds)
+	f.StringSliceVar(&wrong, "wrong", []string{".05", ".1", ".2", ".4"}, "shares of labels that are wrong")
+	f.StringSliceVar(&missing, "missing", []string{".2", ".5", ".8"}, "shares of labels that are missing")
+	return cmd
+}
+
+// noise prints a row for each method that learns from labels.
+func (o *options) noise(ctx context.Context, dir string, noises []noise, stdout io.Writer) error {
+	if err := flags.CheckBits("--bits", o.bits[0]); err != nil {
+		return err
+	}
+	chosen, err := o.check()
+	if err != nil {
+		return err
+	}
+	l, err := newLab(dir, o)
+	if err != nil {
+		return err
+	}
+	if _, c := l.items.Y.Dims(); c < 2 {
+		return errors.New("a wrong label needs a second one: the set has one label")
+	}
+	head := []string{"method"}
+	for _, e := range noises {
+		head = append(head, e.String())
+	}
+	common.Head(stdout, 1, head...)
+	for _, m := range chosen {
+		if !m.Labels {
+			continue
+		}
+		line := []string{m.Name}
+		for _, e := range noises {
+			l.spoil = e
+			rows, err := l.measure(ctx, m, Options{Bits: o.bits[0]}, unlabelled)
+			if err != nil {
+				return err
+			}
+			cell := ""
+			for i, r := range rows {
+				if i > 0 {
+					cell += " / "
+				}
+				cell += common.Share(r.MAP)
+			}
+			line = append(line, cell)
+		}
+		common.Row(stdout, line...)
+	}
+	return nil
+}
