@@ -241,7 +241,7 @@ func (m *Model) codesOf(d *Data, separate bool) (codes []*mat.Dense) {
 		codes = slices.Repeat([]*mat.Dense{m.Fuse(codes)}, len(codes))
 	}
 	for t := range codes {
-		codes[t] = signs(codes[t])
+		codes[t] = m.Encode(codes[t])
 	}
 	return codes
 }

@@ -28,6 +28,7 @@ var All = []*Method{
 	{Name: "ITQ", Paper: "Gong et al., TPAMI 2013", fit: fitITQ},
 	{Name: "CCA-ITQ", Paper: "Gong et al., TPAMI 2013", Separate: true, fit: fitCCAITQ},
 	{Name: "IMH", Paper: "Song et al., SIGMOD 2013", Separate: true, PairBytes: 16, fit: fitIMH},
+	{Name: "CCQ", Paper: "Long et al., SIGIR 2016", fit: fitCCQ},
 	{Name: "CMFH", Paper: "Ding et al., CVPR 2014", fit: fitCMFH},
 	{Name: "SCM", Paper: "Zhang and Li, AAAI 2014", Labels: true, Modalities: 2, Separate: true, fit: fitSCM},
 	{Name: "SePH", Paper: "Lin et al., CVPR 2015", Labels: true, Target: true, PairBytes: 16, fit: fitSePH},
@@ -87,6 +88,7 @@ type Model struct {
 	Codes     []*mat.Dense                        // of the training items, by modality, +-1
 	Project   []func(x *mat.Dense) (z *mat.Dense) // by modality, m x d to m x q
 	Fuse      func(z []*mat.Dense) *mat.Dense     // of all modalities of items, by default their sum
+	Encode    func(z *mat.Dense) *mat.Dense       // the codes of projections, by default their signs
 	Objective []float64                           // after each sweep, if the method has one that falls
 }
 
@@ -107,7 +109,7 @@ func (m *Method) Check(n, modalities int) error {
 // Fit learns a model. It does not change the data.
 func (m *Method) Fit(ctx context.Context, d *Data, o Options) (*Model, error) {
 	s := &run{Data: d, Options: o, ctx: ctx, q: o.Bits, r: rand.New(rand.NewPCG(o.Seed, 23))}
-	s.Model = &Model{Fuse: sum}
+	s.Model = &Model{Fuse: sum, Encode: signs}
 	if s.err = d.check(o); s.err == nil {
 		s.n, _ = d.Y.Dims()
 		if s.err = m.Check(s.n, len(d.X)); s.err == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/experiments/common"
 )
 
-// Noise changes about as many labels as asked for, leaves no item without one, and changes nothing of the data
-// that it is given.
+// Noise changes about as many labels as asked for, leaves no item without one, and changes nothing of the
+// data that it is given.
 func TestNoise(t *testing.T) {
 	d := pairs(800, 5, 3, 4, 3)
 	labels, before := mat.Sum(d.Y), mat.DenseCopyOf(d.Y)
@@ -36,7 +36,8 @@ func TestNoise(t *testing.T) {
 				t.Fatalf("%v: item %d has no label", c.noise, i)
 			}
 		}
-		if got.X[0].RawMatrix().Rows != n || !mat.Equal(got.Y, c.noise.of(d, 3).Y) || !mat.Equal(d.Y, before) {
+		if got.X[0].RawMatrix().Rows != n || !mat.Equal(got.Y, c.noise.of(d, 3).Y) ||
+			!mat.Equal(d.Y, before) {
 			t.Errorf("%v: other items, other labels for the same seed, or changed data", c.noise)
 		}
 	}
@@ -55,7 +56,8 @@ func TestNoiseCommand(t *testing.T) {
 		!strings.Contains(out.String(), "\n| BATCH | ") {
 		t.Error(out.String())
 	}
-	for _, bad := range [][]string{{"--wrong", "1"}, {"--missing", "x"}, {"--bits", "12"}, {"--methods", "X"}} {
+	for _, bad := range [][]string{{"--wrong", "1"}, {"--missing", "x"}, {"--bits", "12"},
+		{"--methods", "X"}} {
 		if err := common.Execute(t.Context(), NoiseCommand(), append(bad, dir), io.Discard,
 			io.Discard); err == nil {
 			t.Errorf("%q is accepted", bad)
