@@ -58,7 +58,7 @@ type config struct {
 func Command() *cobra.Command {
 	c := &config{bits: common.Ints{16, 32, 64, 128}, pairs: 200_000, changes: 3, seed: 1}
 	cmd := common.New("bounds SET", "Compare what the paper proves about FDDH with a trained model",
-		"A SET is a folder of files as makeset writes it. The settings are those of the authors, the bits of streams the last ones.",
+		"A SET is a folder of files as makeset writes it, or a published .mat file. The settings are those of the authors, the bits of streams the last ones.",
 		cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd.Context(), args[0], cmd.OutOrStdout())
 		})

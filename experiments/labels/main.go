@@ -16,7 +16,7 @@ import (
 func Command() *cobra.Command {
 	seeds, bits, shares := 3, 64, common.Ints{1, 5, 10, 25, 100}
 	cmd := common.New("labels SET...", "Compare codes without labels with FDDH of few labels",
-		"A SET is a folder of files as makeset writes it. Codes learned from labels have at least as many bits as there are labels.",
+		"A SET is a folder of files as makeset writes it, or a published .mat file. Codes learned from labels have at least as many bits as there are labels.",
 		cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) error {
 			return measure(cmd.Context(), args, seeds, bits, shares, cmd.OutOrStdout())
 		})

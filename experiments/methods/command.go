@@ -35,7 +35,7 @@ func Command() *cobra.Command {
 	o := &options{bits: common.Ints{16, 32, 64}, seeds: 5, top: 50, split: "both",
 		codes: flags.NamedList{Kind: "NAME[:FROM]=QUERY.npy,DATABASE.npy"}}
 	cmd := common.New("methods SET...", "Compare published methods of cross-modal hashing with FDDH",
-		"A SET is a folder of files as makeset writes it, with queries. Methods: "+strings.Join(names(), ", ")+`.
+		"A SET is a folder of files as makeset writes it, or a published .mat file. Methods: "+strings.Join(names(), ", ")+`.
 unlabelled: a random half of the training items train, and the other half, coded by projections, is the database. labelled:
 all of them train, and are the database with the codes that they have learned. docs/METHODS.md has the methods.`,
 		cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (err error) {

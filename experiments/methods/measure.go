@@ -65,22 +65,26 @@ type lab struct {
 	spoil          noise // of the labels of training items
 }
 
-// newLab reads a set, which has queries.
+// newLab reads a set. A sixth of the items are the queries if it has none.
 func newLab(dir string, o *options) (*lab, error) {
 	s, err := sets.Read(dir)
 	if err != nil {
 		return nil, err
 	}
-	if s.Queries == nil || len(s.Queries.Labels) == 0 || len(s.Items.Labels) < 4 {
-		return nil, fmt.Errorf("%s has no queries, or less than four labelled items: add query_NAME.npy and query_labels.npy",
-			dir)
+	items, queries := &s.Items, s.Queries
+	if queries == nil {
+		items, queries = s.Split(0, math.MaxInt)
 	}
-	names := slices.Concat(slices.Concat(s.Items.Labels...), slices.Concat(s.Queries.Labels...))
+	if len(queries.Labels) == 0 || len(items.Labels) < 4 {
+		return nil, fmt.Errorf("%s has %d labelled items and %d queries: give at least four, and one", dir,
+			len(items.Labels), len(queries.Labels))
+	}
+	names := slices.Concat(slices.Concat(items.Labels...), slices.Concat(queries.Labels...))
 	slices.Sort(names)
 	names = slices.Compact(names)
 	l := &lab{options: o, name: filepath.Base(filepath.Clean(dir)), modalities: s.Modalities, items: &Data{},
 		queries: &Data{}}
-	for d, p := range map[*Data]*sets.Part{l.items: &s.Items, l.queries: s.Queries} {
+	for d, p := range map[*Data]*sets.Part{l.items: items, l.queries: queries} {
 		d.Y = mat.NewDense(len(p.Labels), len(names), nil)
 		for i, labels := range p.Labels {
 			for _, label := range labels {

@@ -45,7 +45,7 @@ func command(x *kind) *cobra.Command {
 	o := &options{top: 50, seeds: 3, grid: flags.NamedList{Kind: "NAME=X,X,..."}}
 	cmd := common.New(x.name+" SET", x.short, x.long+`
 
-A SET is a folder of files as makeset writes it, with queries. The flags of fddhdb train say what the settings are besides.
+A SET is a folder of files as makeset writes it, or a published .mat file, with queries. The flags of fddhdb train say what the settings are besides.
 Each row is the mean over --seeds trainings, with --seed and those after it, and +- their standard deviation. mAP ties by
 row, as the map of fddhdb eval; "by score" is that of the asymmetric order.`,
 		cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {

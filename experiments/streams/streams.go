@@ -64,7 +64,7 @@ func Commands() []*cobra.Command {
 func (c *config) command(use, short string,
 	run func(ctx context.Context, l *lab, stdout io.Writer) error) *cobra.Command {
 	c.bits, c.seeds = 64, 3
-	cmd := common.New(use, short, `A SET is a folder of files as makeset writes it, with queries. A row is the mean over --seeds runs, and
+	cmd := common.New(use, short, `A SET is a folder of files as makeset writes it, or a published .mat file, with queries. A row is the mean over --seeds runs, and
 +- the standard deviation. Settings are those of the authors, or with --defaults those of fddhdb train.`,
 		cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
 			if !(c.first > 0 && c.first < 1) {
