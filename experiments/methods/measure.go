@@ -117,8 +117,9 @@ func (l *lab) run(ctx context.Context, chosen []*Method,
 			if err != nil && (ctx.Err() != nil || l.methods != nil) {
 				return nil, err
 			}
-			if err != nil {
-				left = append(left, fmt.Errorf("%s, %d bits: %w", split, o.Bits, err))
+			same := func(other error) bool { return other.Error() == err.Error() }
+			if err != nil && !slices.ContainsFunc(left, same) {
+				left = append(left, err)
 			}
 			l.rows = append(l.rows, rows...)
 		}
