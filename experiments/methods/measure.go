@@ -71,8 +71,7 @@ func newLab(dir string, o *options) (*lab, error) {
 		return nil, err
 	}
 	if s.Queries == nil || len(s.Queries.Labels) == 0 || len(s.Items.Labels) < 4 {
-		return nil, fmt.Errorf("%s has no queries, or less than four labelled items: add query_NAME.npy and query_labels.npy",
-			dir)
+		return nil, fmt.Errorf("%s has less than four labelled items, or no queries: add query_NAME.npy and query_labels.npy", dir)
 	}
 	names := slices.Concat(slices.Concat(s.Items.Labels...), slices.Concat(s.Queries.Labels...))
 	slices.Sort(names)
@@ -133,11 +132,7 @@ func (l *lab) run(ctx context.Context, chosen []*Method,
 
 // measure trains a method with each seed and returns its rows.
 func (l *lab) measure(ctx context.Context, m *Method, o Options, split string) ([]*row, error) {
-	name := m.Name
-	if o.Target {
-		name += " + target"
-	}
-	rows := l.blank(split, name, o.Bits)
+	rows := l.blank(split, m.Name+map[bool]string{true: " + target"}[o.Target], o.Bits)
 	for seed := range l.seeds {
 		train, database := l.items, l.items
 		if split == unlabelled {
@@ -212,15 +207,11 @@ func (l *lab) add(ctx context.Context, r *row, items codec.Codes, y *mat.Dense, 
 // compare sets the leads.
 func (l *lab) compare() {
 	for _, r := range l.rows {
-		var best *row
+		best := &row{maps: r.maps} // no other: no lead
 		for _, o := range l.rows {
-			if o.Split == r.Split && o.Bits == r.Bits && o.direction() == r.direction() && o != r &&
-				(best == nil || o.MAP > best.MAP) {
+			if o.Split == r.Split && o.Bits == r.Bits && o.direction() == r.direction() && o != r && o.MAP > best.MAP {
 				best = o
 			}
-		}
-		if best == nil {
-			continue
 		}
 		differences := slices.Clone(r.maps)
 		for s := range differences {
@@ -241,7 +232,7 @@ func (m *Model) codesOf(d *Data, separate bool) (codes []*mat.Dense) {
 		codes = slices.Repeat([]*mat.Dense{m.Fuse(codes)}, len(codes))
 	}
 	for t := range codes {
-		codes[t] = signs(codes[t])
+		codes[t] = m.Encode(codes[t])
 	}
 	return codes
 }

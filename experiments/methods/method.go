@@ -28,6 +28,7 @@ var All = []*Method{
 	{Name: "ITQ", Paper: "Gong et al., TPAMI 2013", fit: fitITQ},
 	{Name: "CCA-ITQ", Paper: "Gong et al., TPAMI 2013", Separate: true, fit: fitCCAITQ},
 	{Name: "CMFH", Paper: "Ding et al., CVPR 2014", fit: fitCMFH},
+	{Name: "CCQ", Paper: "Long et al., SIGIR 2016", fit: fitCCQ},
 	{Name: "SCM", Paper: "Zhang and Li, AAAI 2014", Labels: true, Modalities: 2, Separate: true, fit: fitSCM},
 	{Name: "SePH", Paper: "Lin et al., CVPR 2015", Labels: true, Target: true, PairBytes: 16, fit: fitSePH},
 	{Name: "GSePH", Paper: "Mandal et al., CVPR 2017", Labels: true, Target: true, fit: fitGSePH},
@@ -86,6 +87,7 @@ type Model struct {
 	Codes     []*mat.Dense                        // of the training items, by modality, +-1
 	Project   []func(x *mat.Dense) (z *mat.Dense) // by modality, m x d to m x q
 	Fuse      func(z []*mat.Dense) *mat.Dense     // of all modalities of items, by default their sum
+	Encode    func(z *mat.Dense) *mat.Dense       // to codes, by default signs
 	Objective []float64                           // after each sweep, if the method has one that falls
 }
 
@@ -95,10 +97,8 @@ func (m *Method) Check(n, modalities int) error {
 		return fmt.Errorf("it takes %s modalities, and there are %d: leave the method out",
 			map[bool]string{true: "two or more", false: "exactly two"}[m.Modalities == 0], modalities)
 	}
-	const most = 4 // GiB of pairs
-	if gib := float64(m.PairBytes) * float64(n) * float64(n) / (1 << 30); gib > most {
-		return fmt.Errorf("it is quadratic: the pairs of %d items need %.1f GiB, and %d are allowed: leave the method out, or take fewer items",
-			n, gib, most)
+	if gib := float64(m.PairBytes) * float64(n) * float64(n) / (1 << 30); gib > 4 {
+		return fmt.Errorf("it is quadratic: the pairs of %d items need %.1f GiB, and 4 are allowed: leave the method out, or take fewer items", n, gib)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (m *Method) Check(n, modalities int) error {
 // Fit learns a model. It does not change the data.
 func (m *Method) Fit(ctx context.Context, d *Data, o Options) (*Model, error) {
 	s := &run{Data: d, Options: o, ctx: ctx, q: o.Bits, r: rand.New(rand.NewPCG(o.Seed, 23))}
-	s.Model = &Model{Fuse: sum}
+	s.Model = &Model{Fuse: sum, Encode: signs}
 	if s.err = d.check(o); s.err == nil {
 		s.n, _ = d.Y.Dims()
 		if s.err = m.Check(s.n, len(d.X)); s.err == nil {

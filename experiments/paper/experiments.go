@@ -102,7 +102,7 @@ the flags have taken out already has no row.`,
 }
 
 func runAblation(ctx context.Context, l *lab) error {
-	full := func() db.TrainOptions { return l.base }
+	def := func() db.TrainOptions { return l.base } // the defaults
 	// but returns options with a change. It is made once the modalities are known.
 	but := func(of func() db.TrainOptions, change func(o *db.TrainOptions)) func() db.TrainOptions {
 		return func() db.TrainOptions {
@@ -115,22 +115,22 @@ func runAblation(ctx context.Context, l *lab) error {
 		name string
 		opt  func() db.TrainOptions
 	}{
-		{"full", full},
+		{"full", def},
 		{"joint", func() db.TrainOptions { return l.by(model.MethodJoint) }},
 		{"paper", func() db.TrainOptions { return l.by(model.MethodPaper) }},
-		{"codes", but(full, func(o *db.TrainOptions) { o.Aim, o.Prior, o.Centre = model.AimCodes, nil, nil })},
-		{"prior", but(full, func(o *db.TrainOptions) { o.Prior = new(float64) })},
-		{"anchors", but(full, func(o *db.TrainOptions) {
+		{"codes", but(def, func(o *db.TrainOptions) { o.Aim, o.Prior, o.Centre = model.AimCodes, nil, nil })},
+		{"prior", but(def, func(o *db.TrainOptions) { o.Prior = new(float64) })},
+		{"anchors", but(def, func(o *db.TrainOptions) {
 			if n := l.fewAnchors(); n < l.fewest { // else these are all that there are
 				o.Anchors = n
 			}
 		})},
-		{"raw", but(full, func(o *db.TrainOptions) { o.Features = all(l, model.FeaturesRaw) })},
-		{"rbf", but(full, func(o *db.TrainOptions) { o.Map = all(l, model.MapRBF) })},
-		{"width", but(full, func(o *db.TrainOptions) { o.Width = all[float64](l, fit.DefaultWidth) })},
-		{"gamma", but(full, func(o *db.TrainOptions) { o.Gamma = all(l, fit.DefaultGamma) })},
-		{"start", but(full, func(o *db.TrainOptions) { o.Start = 1 })},
-		{"fixed", but(full, func(o *db.TrainOptions) {
+		{"raw", but(def, func(o *db.TrainOptions) { o.Features = all(l, model.FeaturesRaw) })},
+		{"rbf", but(def, func(o *db.TrainOptions) { o.Map = all(l, model.MapRBF) })},
+		{"width", but(def, func(o *db.TrainOptions) { o.Width = all[float64](l, fit.DefaultWidth) })},
+		{"gamma", but(def, func(o *db.TrainOptions) { o.Gamma = all(l, fit.DefaultGamma) })},
+		{"start", but(def, func(o *db.TrainOptions) { o.Start = 1 })},
+		{"fixed", but(def, func(o *db.TrainOptions) {
 			o.Features, o.Map = all(l, model.FeaturesRaw), all(l, model.MapRBF)
 			o.Width, o.Gamma = all[float64](l, fit.DefaultWidth), all(l, fit.DefaultGamma)
 		})},
