@@ -54,15 +54,15 @@ func (s *run) quantize(v *mat.Dense) *mat.Dense {
 	return r
 }
 
-// fitCCQ is CCQ (Long, Cao, Wang and Yu, SIGIR 2016). R_t maps a modality to D dimensions, where an item is a sum
-// of words, one a codebook:
+// fitCCQ is CCQ (Long, Cao, Wang and Yu, SIGIR 2016). R_t maps a modality to D dimensions, where an item is
+// a sum of words, one a codebook:
 //
 //	sum_t |X_t - B C R_t'|^2  s.t. R_t'R_t = I
 //	R_t = polar(X_t'B C),  C by regression of the mean of X_t R_t on B,  B by cyclic coordinate descent
 //
-// The paper has codebooks of 256 words and ranks by the distance to the sum. Here each of q codebooks has two
-// opposite words, so that B ranks by Hamming distance. D is the least dimension of a modality, at most q; 30
-// sweeps. Other items are coded by the same descent, which starts at sgn(x R_t C').
+// The paper has codebooks of 256 words and ranks by the distance to the sum. Here each of q codebooks has
+// two opposite words, so that B ranks by Hamming distance. D is the least dimension of a modality, at most q.
+// 30 sweeps. Other items are coded by the same descent, which starts at sgn(x R_t C').
 func fitCCQ(s *run) {
 	s.mapped(linear)
 	d, modalities, rotations := s.q, float64(len(s.phi)), make([]*mat.Dense, len(s.phi))

@@ -209,7 +209,8 @@ func (l *lab) compare() {
 	for _, r := range l.rows {
 		best := &row{maps: r.maps} // no other: no lead
 		for _, o := range l.rows {
-			if o.Split == r.Split && o.Bits == r.Bits && o.direction() == r.direction() && o != r && o.MAP > best.MAP {
+			same := o.Split == r.Split && o.Bits == r.Bits && o.direction() == r.direction()
+			if same && o != r && o.MAP > best.MAP {
 				best = o
 			}
 		}
