@@ -23,7 +23,7 @@ for set in wiki ucidigits; do
   seeds=3
   if [ $set = ucidigits ]; then seeds=1; fi
   experiment $set ablation --seeds 5
-  experiment $set bits --seeds 5 --grid bits=16,32,64,128
+  experiment $set methods --methods BATCH,SCRATCH,FDDH-published,FDDH --bits 16,32,64,128 --split labelled
   experiment $set convergence --seeds $seeds
   experiment $set sensitivity --seeds $seeds
   rm -rf "$out/$set.db"

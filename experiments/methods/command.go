@@ -140,8 +140,7 @@ func (l *lab) given(ctx context.Context) (rows []*row, err error) {
 				return nil, err
 			}
 			if n := d.Y.RawMatrix().Rows; codes[i].Len() != n || !slices.Contains(l.bits, codes[i].Bits()) {
-				return nil, fmt.Errorf(
-					"--codes %s: %s has %d codes of %d bits: one for each of the %d labelled rows is expected, of --bits %v",
+				return nil, fmt.Errorf("--codes %s: %s has %d codes of %d bits: one for each of the %d labelled rows is expected, of --bits %v",
 					g.Name, paths[i], codes[i].Len(), codes[i].Bits(), n, &l.bits)
 			}
 		}

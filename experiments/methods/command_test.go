@@ -73,7 +73,8 @@ func TestCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if texts, _, _ := clitest.Texts(t, svg); !strings.Contains(strings.Join(texts, "\n"), "BATCH + target") {
+	texts, x, y := clitest.Texts(t, svg)
+	if clitest.CheckApart(t, texts, x, y); !strings.Contains(strings.Join(texts, "\n"), "BATCH + target") {
 		t.Error(texts)
 	}
 

@@ -53,3 +53,45 @@ func (s *run) quantize(v *mat.Dense) *mat.Dense {
 	}
 	return r
 }
+
+// fitCCQ is CCQ (Long, Cao, Wang and Yu, SIGIR 2016). R_t maps a modality to D dimensions, where an item is
+// a sum of words, one a codebook:
+//
+//	sum_t |X_t - B C R_t'|^2  s.t. R_t'R_t = I
+//	R_t = polar(X_t'B C),  C by regression of the mean of X_t R_t on B,  B by cyclic coordinate descent
+//
+// The paper has codebooks of 256 words and ranks by the distance to the sum. Here each of q codebooks has
+// two opposite words, so that B ranks by Hamming distance. D is the least dimension of a modality, at most q.
+// 30 sweeps. Other items are coded by the same descent, which starts at sgn(x R_t C').
+func fitCCQ(s *run) {
+	s.mapped(linear)
+	d, modalities, rotations := s.q, float64(len(s.phi)), make([]*mat.Dense, len(s.phi))
+	for _, x := range s.phi {
+		d = min(d, x.RawMatrix().Cols)
+	}
+	z := mul(axes(s.phi, d))
+	var c *mat.Dense
+	s.Encode = func(z *mat.Dense) *mat.Dense {
+		start := mul(z, c.T())
+		b := signs(start)
+		cyclic(b, start, mul(c, c.T()))
+		return b
+	}
+	b := signs(mul(z, polar(normal(s.r, d, s.q))))
+	for s.sweep(30) {
+		c = ridge(b, 1e-6)(z)
+		cyclic(b, mul(z, c.T()), mul(c, c.T()))
+		f, bc := 0., mul(b, c)
+		z = scaled(0, z)
+		for t, x := range s.phi {
+			rotations[t] = polar(mul(x.T(), bc))
+			f += square(minus(x, mul(bc, rotations[t].T())))
+			add(z, 1/modalities, mul(x, rotations[t]))
+		}
+		s.after(f)
+	}
+	s.Fuse = func(z []*mat.Dense) *mat.Dense { return scaled(1/modalities, sum(z)) }
+	for t := range s.phi {
+		s.learned(s.Encode(z), rotations[t], nil)
+	}
+}

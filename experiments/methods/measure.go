@@ -122,8 +122,9 @@ func (l *lab) run(ctx context.Context, chosen []*Method,
 			if err != nil && (ctx.Err() != nil || l.methods != nil) {
 				return nil, err
 			}
-			if err != nil {
-				left = append(left, fmt.Errorf("%s, %d bits: %w", split, o.Bits, err))
+			same := func(other error) bool { return other.Error() == err.Error() }
+			if err != nil && !slices.ContainsFunc(left, same) {
+				left = append(left, err)
 			}
 			l.rows = append(l.rows, rows...)
 		}
@@ -137,11 +138,7 @@ func (l *lab) run(ctx context.Context, chosen []*Method,
 
 // measure trains a method with each seed and returns its rows.
 func (l *lab) measure(ctx context.Context, m *Method, o Options, split string) ([]*row, error) {
-	name := m.Name
-	if o.Target {
-		name += " + target"
-	}
-	rows := l.blank(split, name, o.Bits)
+	rows := l.blank(split, m.Name+map[bool]string{true: " + target"}[o.Target], o.Bits)
 	for seed := range l.seeds {
 		train, database := l.items, l.items
 		if split == unlabelled {
@@ -216,15 +213,12 @@ func (l *lab) add(ctx context.Context, r *row, items codec.Codes, y *mat.Dense, 
 // compare sets the leads.
 func (l *lab) compare() {
 	for _, r := range l.rows {
-		var best *row
+		best := &row{maps: r.maps} // no other: no lead
 		for _, o := range l.rows {
-			if o.Split == r.Split && o.Bits == r.Bits && o.direction() == r.direction() && o != r &&
-				(best == nil || o.MAP > best.MAP) {
+			same := o.Split == r.Split && o.Bits == r.Bits && o.direction() == r.direction()
+			if same && o != r && o.MAP > best.MAP {
 				best = o
 			}
-		}
-		if best == nil {
-			continue
 		}
 		differences := slices.Clone(r.maps)
 		for s := range differences {

@@ -28,8 +28,8 @@ var All = []*Method{
 	{Name: "ITQ", Paper: "Gong et al., TPAMI 2013", fit: fitITQ},
 	{Name: "CCA-ITQ", Paper: "Gong et al., TPAMI 2013", Separate: true, fit: fitCCAITQ},
 	{Name: "IMH", Paper: "Song et al., SIGMOD 2013", Separate: true, PairBytes: 16, fit: fitIMH},
-	{Name: "CCQ", Paper: "Long et al., SIGIR 2016", fit: fitCCQ},
 	{Name: "CMFH", Paper: "Ding et al., CVPR 2014", fit: fitCMFH},
+	{Name: "CCQ", Paper: "Long et al., SIGIR 2016", fit: fitCCQ},
 	{Name: "SCM", Paper: "Zhang and Li, AAAI 2014", Labels: true, Modalities: 2, Separate: true, fit: fitSCM},
 	{Name: "SePH", Paper: "Lin et al., CVPR 2015", Labels: true, Target: true, PairBytes: 16, fit: fitSePH},
 	{Name: "GSePH", Paper: "Mandal et al., CVPR 2017", Labels: true, Target: true, fit: fitGSePH},
@@ -88,7 +88,7 @@ type Model struct {
 	Codes     []*mat.Dense                        // of the training items, by modality, +-1
 	Project   []func(x *mat.Dense) (z *mat.Dense) // by modality, m x d to m x q
 	Fuse      func(z []*mat.Dense) *mat.Dense     // of all modalities of items, by default their sum
-	Encode    func(z *mat.Dense) *mat.Dense       // the codes of projections, by default their signs
+	Encode    func(z *mat.Dense) *mat.Dense       // to codes, by default signs
 	Objective []float64                           // after each sweep, if the method has one that falls
 }
 
@@ -98,10 +98,8 @@ func (m *Method) Check(n, modalities int) error {
 		return fmt.Errorf("it takes %s modalities, and there are %d: leave the method out",
 			map[bool]string{true: "two or more", false: "exactly two"}[m.Modalities == 0], modalities)
 	}
-	const most = 4 // GiB of pairs
-	if gib := float64(m.PairBytes) * float64(n) * float64(n) / (1 << 30); gib > most {
-		return fmt.Errorf("it is quadratic: the pairs of %d items need %.1f GiB, and %d are allowed: leave the method out, or take fewer items",
-			n, gib, most)
+	if gib := float64(m.PairBytes) * float64(n) * float64(n) / (1 << 30); gib > 4 {
+		return fmt.Errorf("it is quadratic: the pairs of %d items need %.1f GiB, and 4 are allowed: leave the method out, or take fewer items", n, gib)
 	}
 	return nil
 }
@@ -181,8 +179,8 @@ func (s *run) after(f float64) { s.Objective = append(s.Objective, f) }
 //	Y D J C',  C = polar(B'Y),  D = diag((mean count / n_k)^.25),  J = I - 11'/c.
 //
 // C is the orthonormal basis nearest to the codes of the labels. A Hamming distance cannot use what all
-// labels share, which J removes, and D favours rare labels. If items have several labels J and D are the
-// identity.
+// labels share, which J removes, and D favours rare labels. If items have several labels rows of Y have the
+// length 1, and J and D are the identity.
 func (s *run) aim(b *mat.Dense) *mat.Dense {
 	if !s.Target {
 		return b
@@ -194,6 +192,8 @@ func (s *run) aim(b *mat.Dense) *mat.Dense {
 			return v * math.Pow(max(count[k], 1e-300)*float64(c), -.25)
 		}, y)
 		y = minus(y, mul(y, mat.NewDense(c, c, slices.Repeat([]float64{1 / float64(c)}, c*c))))
+	} else {
+		y = unitRows(y)
 	}
 	return mul(y, polar(mul(b.T(), s.Y)).T())
 }

@@ -68,7 +68,7 @@ func TestMethods(t *testing.T) {
 					if !mat.Equal(a.Codes[t2], b.Codes[t2]) || !mat.Equal(z, b.Project[t2](x)) {
 						t.Errorf("%s, %s: equal seeds, other models", m.Name, name)
 					}
-					if n, q := z.Dims(); n != 150 || q != 16 || math.IsNaN(mat.Sum(z)) {
+					if n, q := z.Dims(); n != 150 || q != 16 && m.Name != "CCQ" || math.IsNaN(mat.Sum(z)) {
 						t.Errorf("%s, %s: projections %d x %d, sum %v", m.Name, name, n, q, mat.Sum(z))
 					}
 					if square(a.Codes[t2]) != 150*16 || !mat.Equal(signs(a.Codes[t2]), a.Codes[t2]) {

@@ -100,13 +100,14 @@ func (l *lab) write(p *term.Printer, cells [][]string) {
 // draw draws, for each protocol and pair of modalities, mAP by bits, and precision by recall of the longest
 // codes.
 func (l *lab) draw() (*chart.Figure, error) {
-	f := &chart.Figure{Columns: 2, Width: chart.PanelWidth, Height: 320, LegendWidth: 150}
 	longest, ticks := 0, []float64(nil)
 	for _, bits := range l.bits {
 		longest, ticks = max(longest, bits), append(ticks, float64(bits))
 	}
 	styles := map[string]chart.CurveStyle{}
 	names, _ := groups(l.rows, (*row).method)
+	f := &chart.Figure{Columns: 2, Width: chart.PanelWidth, Height: vg.Length(max(320, 40+16*len(names))),
+		LegendWidth: 150}
 	for i, name := range names {
 		styles[name] = chart.CurveStyle{Name: name,
 			Color:  []color.Color{chart.Blue, chart.Orange, chart.Vermillion, chart.Green, chart.Purple}[i%5],

@@ -99,75 +99,46 @@ the flags have taken out already has no row.`,
 }
 
 func runAblation(ctx context.Context, l *lab) error {
+	def := func() db.TrainOptions { return l.base } // the defaults
+	// but returns options with a change. It is made once the modalities are known.
+	but := func(of func() db.TrainOptions, change func(o *db.TrainOptions)) func() db.TrainOptions {
+		return func() db.TrainOptions {
+			o := of()
+			change(&o)
+			return o
+		}
+	}
 	rows := []struct {
 		name string
-		opt  func() db.TrainOptions // called once the modalities are known
+		opt  func() db.TrainOptions
 	}{
-		{"full", func() db.TrainOptions { return l.base }},
+		{"full", def},
 		{"joint", func() db.TrainOptions { return l.by(model.MethodJoint) }},
 		{"paper", func() db.TrainOptions { return l.by(model.MethodPaper) }},
-		{"codes", func() db.TrainOptions {
-			opt := l.base
-			opt.Aim, opt.Prior, opt.Centre = model.AimCodes, nil, nil
-			return opt
-		}},
-		{"prior", func() db.TrainOptions {
-			opt := l.base
-			opt.Prior = new(float64)
-			return opt
-		}},
-		{"anchors", func() db.TrainOptions {
-			opt := l.base
+		{"codes", but(def, func(o *db.TrainOptions) { o.Aim, o.Prior, o.Centre = model.AimCodes, nil, nil })},
+		{"prior", but(def, func(o *db.TrainOptions) { o.Prior = new(float64) })},
+		{"anchors", but(def, func(o *db.TrainOptions) {
 			if n := l.fewAnchors(); n < l.fewest { // else these are all that there are
-				opt.Anchors = n
+				o.Anchors = n
 			}
-			return opt
-		}},
-		{"raw", func() db.TrainOptions {
-			opt := l.base
-			opt.Features = all(l, model.FeaturesRaw)
-			return opt
-		}},
-		{"rbf", func() db.TrainOptions {
-			opt := l.base
-			opt.Map = all(l, model.MapRBF)
-			return opt
-		}},
-		{"width", func() db.TrainOptions {
-			opt := l.base
-			opt.Width = all[float64](l, fit.DefaultWidth)
-			return opt
-		}},
-		{"gamma", func() db.TrainOptions {
-			opt := l.base
-			opt.Gamma = all(l, fit.DefaultGamma)
-			return opt
-		}},
-		{"start", func() db.TrainOptions {
-			opt := l.base
-			opt.Start = 1
-			return opt
-		}},
-		{"fixed", func() db.TrainOptions {
-			opt := l.base
-			opt.Features, opt.Map = all(l, model.FeaturesRaw), all(l, model.MapRBF)
-			opt.Width, opt.Gamma = all[float64](l, fit.DefaultWidth), all(l, fit.DefaultGamma)
-			return opt
-		}},
-		{"FDDH", func() db.TrainOptions { return l.published() }},
-		{"FDDH_NR", func() db.TrainOptions {
-			opt := l.published()
-			opt.Delta = math.Inf(1)
-			return opt
-		}},
-		{"FDDH_NRM", func() db.TrainOptions {
-			opt := l.published()
-			opt.Delta, opt.Map = math.Inf(1), all(l, model.MapLinear)
-			if !l.rotates(opt.Bits) {
-				opt.Method = model.MethodLabels
+		})},
+		{"raw", but(def, func(o *db.TrainOptions) { o.Features = all(l, model.FeaturesRaw) })},
+		{"rbf", but(def, func(o *db.TrainOptions) { o.Map = all(l, model.MapRBF) })},
+		{"width", but(def, func(o *db.TrainOptions) { o.Width = all[float64](l, fit.DefaultWidth) })},
+		{"gamma", but(def, func(o *db.TrainOptions) { o.Gamma = all(l, fit.DefaultGamma) })},
+		{"start", but(def, func(o *db.TrainOptions) { o.Start = 1 })},
+		{"fixed", but(def, func(o *db.TrainOptions) {
+			o.Features, o.Map = all(l, model.FeaturesRaw), all(l, model.MapRBF)
+			o.Width, o.Gamma = all[float64](l, fit.DefaultWidth), all(l, fit.DefaultGamma)
+		})},
+		{"FDDH", l.published},
+		{"FDDH_NR", but(l.published, func(o *db.TrainOptions) { o.Delta = math.Inf(1) })},
+		{"FDDH_NRM", but(l.published, func(o *db.TrainOptions) {
+			o.Delta, o.Map = math.Inf(1), all(l, model.MapLinear)
+			if !l.rotates(o.Bits) {
+				o.Method = model.MethodLabels
 			}
-			return opt
-		}},
+		})},
 	}
 	l.total = len(rows) * l.seeds
 	for i, r := range rows {
