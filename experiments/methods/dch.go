@@ -68,7 +68,7 @@ func cyclic(b, q, a *mat.Dense) {
 }
 
 // fitDPLMM is the row DPLM-M of the FDDH paper: the objective of DCH by discrete proximal linearized
-// minimization (Shen, Zhou, Yang, Yang, Liu and Shen, IEEE TIP 2016), where all bits move at once, against
+// minimization (Shen, Zhou, Yang, Song, Shen and Tao, IEEE TIP 2016), where all bits move at once, against
 // the gradient D:
 //
 //	B = sgn(B - D / L),  D = B W W' - Y W' - mu sum_t phi_t P_t
