@@ -1,21 +1,20 @@
 package methods
 
 import (
-	"context"
 	"fmt"
-	"iter"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/experiments/sets"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // Settings of the authors of FDDH, and their map.
-const fddhAnchors, fddhMu, fddhGamma = 800, fit.DefaultMu, 1e-4
+const fddhMu, fddhGamma = fit.DefaultMu, sets.PublishedGamma
 
-var fddhMap = rbf(fddhAnchors, fit.DefaultWidth)
+var fddhMap = rbf(sets.PublishedAnchors, fit.DefaultWidth)
 
 // fitPublished is FDDH with the settings of its authors (Liu, Wang and Cheung, IEEE TNNLS 2021), by package
 // model/fit:
@@ -25,17 +24,15 @@ var fddhMap = rbf(fddhAnchors, fit.DefaultWidth)
 // mu 1e-3, delta 1e4, 800 anchors, gamma 1e-4, 3 sweeps. With Options.Target its projections have the aim
 // labels, which takes method labels: the limit of a large delta.
 func fitPublished(s *run) {
-	opt := fit.Options{Method: model.MethodPaper, Aim: model.AimCodes, Anchors: min(fddhAnchors, s.n),
-		Fusion: fit.Fusion{Rule: fit.FusionSum}, Features: map[string]model.FeatureKind{},
-		Map: map[string]model.MapKind{}, Gamma: map[string]float64{}, Width: map[string]float64{}}
+	var names []string
+	for t := range s.X {
+		names = append(names, fmt.Sprint(t))
+	}
+	opt := sets.Published(names, s.q, min(sets.PublishedAnchors, s.n))
+	opt.Fusion = fit.Fusion{Rule: fit.FusionSum}
 	if s.Target {
 		prior := fit.DefaultPrior
 		opt.Method, opt.Aim, opt.Prior = model.MethodLabels, model.AimLabels, &prior
-	}
-	for t := range s.X {
-		name := fmt.Sprint(t)
-		opt.Features[name], opt.Map[name] = model.FeaturesRaw, model.MapRBF
-		opt.Gamma[name], opt.Width[name] = fddhGamma, fit.DefaultWidth
 	}
 	s.fitFDDH(opt)
 }
@@ -50,7 +47,15 @@ func (s *run) fitFDDH(opt fit.Options) {
 	for t, x := range s.X {
 		modalities = append(modalities, model.Modality{Name: fmt.Sprint(t), Dim: x.RawMatrix().Cols})
 	}
-	result, err := fit.Train(s.ctx, modalities, s, opt)
+	var items sets.Examples
+	for i, set := range labelSets(s.Y) {
+		ex := model.Example{Labels: set}
+		for _, x := range s.X {
+			ex.Vectors = append(ex.Vectors, model.Dense(singles(x.RawRowView(i))))
+		}
+		items = append(items, ex)
+	}
+	result, err := fit.Train(s.ctx, modalities, items, opt)
 	if err != nil {
 		s.err = err
 		return
@@ -84,21 +89,6 @@ func (s *run) fitFDDH(opt fit.Options) {
 			}
 			return z
 		})
-	}
-}
-
-// Examples implements sum.Source.
-func (s *run) Examples(context.Context) iter.Seq2[model.Example, error] {
-	return func(yield func(model.Example, error) bool) {
-		for i, set := range labelSets(s.Y) {
-			ex := model.Example{Labels: set}
-			for _, x := range s.X {
-				ex.Vectors = append(ex.Vectors, model.Dense(singles(x.RawRowView(i))))
-			}
-			if !yield(ex, nil) {
-				return
-			}
-		}
 	}
 }
 

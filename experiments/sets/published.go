@@ -9,8 +9,11 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// PublishedAnchors is the number of anchors of FDDH.
-const PublishedAnchors = 800
+// Settings of the authors of FDDH: anchors, and the weight of the ridge.
+const (
+	PublishedAnchors = 800
+	PublishedGamma   = 1e-4
+)
 
 // Published returns the settings of the authors' experiments with FDDH, for some modalities.
 func Published(modalities []string, bits, anchors int) fit.Options {
@@ -19,7 +22,7 @@ func Published(modalities []string, bits, anchors int) fit.Options {
 		Gamma: map[string]float64{}, Width: map[string]float64{}}
 	for _, m := range modalities {
 		opt.Features[m], opt.Map[m] = model.FeaturesRaw, model.MapRBF
-		opt.Gamma[m], opt.Width[m] = 1e-4, fit.DefaultWidth
+		opt.Gamma[m], opt.Width[m] = PublishedGamma, fit.DefaultWidth
 	}
 	return opt
 }
