@@ -231,7 +231,7 @@ func manyCodes(t testing.TB, n int) vfs.FS {
 	d, c := openNew(t, "db", &db.Options{FS: fsys, NoSync: true}, db.Schema{Bits: 64})
 	items := made(n, func(i int) *db.Item { return &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)} })
 	putAll(t, c, items)
-	must(t, d.WaitForIndex(ctx)) // so that codes have postings
+	must(t, db.State(d).Post(ctx, 1))
 	need(c.Delete(ctx, "k3", fmt.Sprint("k", n-1)))(t)
 	dbkit.MustClose(t, d)
 	return fsys
@@ -466,7 +466,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 				items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i % 80)}})
 			}
 			putAll(t, c, items)
-			must(t, d.WaitForIndex(ctx)) // so that codes have postings
+			must(t, db.State(d).Post(ctx, 1))
 			damaged := 0
 			for key := range storeKeys(t, d) {
 				if key[0] == tc.kind {

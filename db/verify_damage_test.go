@@ -279,8 +279,13 @@ func TestVerifyNamesDamage(t *testing.T) {
 		{"codes", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Codes-- }), "counters",
 			"distinct codes"},
 		{"next code", countersKey,
-			counters(func(n *codec.Counters) { s := &n.Spaces[0]; s.Codes--; s.NextCode = s.Codes }), "code",
-			"the next one is"},
+			counters(func(n *codec.Counters) {
+				s := &n.Spaces[0]
+				s.Codes--
+				s.NextCode, s.Posted = s.Codes, s.Codes
+			}), "code", "the next one is"},
+		{"posted", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Posted = 0 }), "posting",
+			"too much: code number 0"},
 		{"activate", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Activate = true }),
 			"counters", "not being built"},
 		{"built", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Built = 3 }), "counters",

@@ -60,6 +60,7 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	putAll(t, c, items[90:])
 	putAll(t, c, items[:10])
 	need(c.Delete(ctx, "k11", "k12", "k61", "k95"))(t)
+	must(t, db.State(d).Post(ctx, 1)) // so that there are postings
 	dbkit.CheckSound(t, d, "updated, and items have come and gone")
 	// The first model does not know what has been added, the second one does.
 	must(t, c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{{Name: "audio", Dim: 3}},

@@ -319,7 +319,9 @@ func (d *Stored) Best(ctx context.Context, by *Scorer, k int, dst []Scored,
 	if err != nil {
 		return dst, err
 	}
-	learn(&d.Costs.code, guessedCode, float64(time.Since(began)), e.Scanned)
+	if e.Scanned >= leastLearned {
+		learn(&d.Costs.code, guessedCode, float64(time.Since(began)), e.Scanned)
+	}
 	dst = r.appendTo(dst, &e)
 	if explain != nil {
 		*explain = e

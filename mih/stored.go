@@ -56,6 +56,9 @@ const (
 	guessedCode   = 10   // a code of a block that is scanned
 )
 
+// leastLearned is the number of codes from which on a scan tells the time of one.
+const leastLearned = 4096
+
 // Lookup returns the mean time of one posting in nanoseconds.
 func (c *StoredCosts) Lookup() float64 { return mean(&c.lookup, guessedLookup) }
 
@@ -123,7 +126,7 @@ func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst
 	})
 	if e.Plan == PlanDisk {
 		var numbers []uint32
-		for step := 0; step <= r && err == nil; step++ {
+		for step := 0; step <= r && err == nil && e.Scanned < d.Codes; step++ {
 			numbers, err = d.step(ctx, &e, q, step, numbers)
 		}
 		if err == nil {
@@ -209,7 +212,9 @@ func (d *Stored) scan(ctx context.Context, e *Explain, q codec.Code, first uint3
 		}
 		return f(found)
 	})
-	learn(&d.Costs.code, guessedCode, float64(time.Since(began)), scanned)
+	if scanned >= leastLearned { // a scan of a few costs little more than its beginning
+		learn(&d.Costs.code, guessedCode, float64(time.Since(began)), scanned)
+	}
 	e.Scanned += scanned
 	return err
 }
@@ -231,7 +236,7 @@ func (d *Stored) Nearest(ctx context.Context, q codec.Code, k int, plan Plan, ds
 	}
 	if plan == PlanAuto {
 		e.Plan = PlanDisk
-		if d.lookups(0, m)*d.Costs.Lookup() > scanCost {
+		if d.lookups(0, m)*d.Costs.Lookup()+float64(d.Tail)*d.Costs.Code() > scanCost {
 			e.Plan = PlanBlockScan
 		}
 	}

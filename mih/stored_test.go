@@ -160,3 +160,25 @@ func TestStoredAgreesWithTheDefinition(t *testing.T) {
 		}
 	})
 }
+
+// Scans of a few codes, which have no postings yet, do not change what a code is taken to cost: most of their
+// time is that of their beginning.
+func TestShortScansTeachNoCosts(t *testing.T) {
+	m := &memoryStore{split: NewSplit(16, 2), codes: map[uint32][]byte{}, weights: map[uint32]int{},
+		left: 1 << 40, posted: 99}
+	for n := range uint32(100) {
+		m.numbers, m.codes[n], m.weights[n] = append(m.numbers, n), []byte{byte(n), byte(n * 7)}, 1
+	}
+	d := &Stored{Split: m.split, Codes: 100, Bits: 16, Store: m, Costs: new(StoredCosts), Posted: 99, Tail: 1}
+	for _, plan := range []Plan{PlanDisk, PlanBlockScan} {
+		if _, _, err := d.Radius(ctx, toCode(m.codes[3]), 2, plan, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Nearest(ctx, toCode(m.codes[3]), 5, plan, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := d.Costs.Code(); got != guessedCode {
+		t.Errorf("a code of a scan takes %v ns, %v is the guess", got, guessedCode)
+	}
+}

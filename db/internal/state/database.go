@@ -58,6 +58,7 @@ type Database struct {
 	changed func([]*CollectionView)
 
 	indexWanted chan struct{} // asks the indexer to look; holds one
+	postWanted  chan struct{} // asks for postings; holds one
 
 	// indexing is held while an index is built, or rows for reranking are loaded, until the committer has
 	// installed the result: each build starts from the result of the one before. The committer never takes
@@ -71,7 +72,7 @@ type Database struct {
 func New(engine *store.Engine, signals *signal.Sender, tableBytes, rerankBytes int64,
 	changed func([]*CollectionView)) *Database {
 	return &Database{Engine: engine, Signals: signals, tableBytes: tableBytes, rerankBytes: rerankBytes,
-		changed: changed, indexWanted: make(chan struct{}, 1)}
+		changed: changed, indexWanted: make(chan struct{}, 1), postWanted: make(chan struct{}, 1)}
 }
 
 // Open reads the state of the store kv, whose last commit has the number sequence, and loads small code sets.
@@ -160,6 +161,12 @@ func (d *Database) setCurrent(v *View, changed []*CollectionView) {
 	// When tables grow or go, the budget may require builds elsewhere.
 	if old == nil || old.Tables != v.Tables || v.Rerank.all < old.Rerank.all || d.indexDue(v, changed) {
 		d.wantIndex()
+	}
+	if d.postDue(changed) {
+		select {
+		case d.postWanted <- struct{}{}:
+		default: // it has been asked already
+		}
 	}
 	if d.changed != nil {
 		d.changed(changed)
@@ -297,13 +304,10 @@ func (d *Database) rebuildAll(ctx context.Context) error {
 	})
 }
 
-// IndexAll returns when the codes of all collections are in memory, all due builds have run, due postings
-// are written, and the rows for reranking are loaded as far as the memory goes.
+// IndexAll returns when the codes of all collections are in memory, all due builds have run, and the rows
+// for reranking are loaded as far as the memory goes.
 func (d *Database) IndexAll(ctx context.Context) error {
 	if err := d.indexEach(ctx, d.Due); err != nil {
-		return err
-	}
-	if err := d.post(ctx); err != nil {
 		return err
 	}
 	for d.loadRerank(ctx) {

@@ -3,9 +3,11 @@ package state
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -76,53 +78,85 @@ func (tx *Tx) finishPostings() error {
 }
 
 // A commit that adds codes writes no postings for them: a code is in one posting for each substring, which
-// would be half of the records of a Put. The indexer writes the postings of thousands of codes at a time, in
-// the order of their keys. Searches by postings read the codes that have none yet.
+// would be half of the records of a Put. One goroutine, beside the indexer, writes the postings of thousands
+// of codes at a time, in the order of their keys. Searches by postings read the codes that have none yet.
 
 // maxPosted bounds the edits of postings in one commit: they take milliseconds, in which writers wait.
 const maxPosted = 1 << 14
 
-// PostDue is how many edits of postings are to be due before the indexer writes them.
+// PostDue is how many edits of postings are due before they are written.
 var PostDue = maxPosted // tests set less
 
 // unposted returns the numbers of the codes whose postings are to be written next, first to end-1; none if
-// too few codes have come.
-func (v *CodeSetView) unposted() (first, end uint32) {
+// these would be fewer than due edits.
+func (v *CodeSetView) unposted(due int) (first, end uint32) {
 	m, codes := record.Split(v.Bits).Len(), int(v.NextCode-v.Posted)
-	if v.Table == nil || codes*m < PostDue {
+	if v.Table == nil || codes*m < due {
 		return 0, 0
 	}
 	return uint32(v.Posted), uint32(v.Posted) + uint32(min(codes, maxPosted/max(m, 1)))
 }
 
-// post writes the postings that are due, one commit after the other.
-func (d *Database) post(ctx context.Context) error {
-	for !d.Committer.readOnly {
-		if posted, err := d.postOne(ctx); !posted || err != nil {
-			return err
+// postDue reports whether postings of some collection are due.
+func (d *Database) postDue(of []*CollectionView) bool {
+	for _, cv := range of {
+		for i := range cv.Spaces {
+			if first, end := cv.Spaces[i].Codes.unposted(PostDue); first < end {
+				return !d.Committer.readOnly
+			}
 		}
 	}
-	return nil
+	return false
 }
 
-// postOne writes the postings of the first code set that is due, and reports whether there was one. The
-// error is also an event.
-func (d *Database) postOne(ctx context.Context) (posted bool, err error) {
-	v := d.Latest()
-	defer v.Release()
-	for set, cv := range v.CodeSets() {
-		first, end := set.unposted()
-		if first == end {
-			continue
+// runPosting writes postings when they are due, until the context ends.
+func (d *Database) runPosting(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.postWanted:
+			_ = d.Post(ctx, PostDue) // what fails is an event, and due again when the collection changes next
 		}
-		ctx, op := d.Signals.BeginUntraced(ctx, event.OpIndex, cv.Name)
-		err := work.Safely(func() error { return d.postCodes(ctx, cv, set, first, end) })
-		done := set.event()
-		done.Level = slog.LevelDebug // as it is frequent
-		op.End(err, done)
-		return true, err
 	}
-	return false, nil
+}
+
+// Post writes the postings of all code sets that miss at least due edits, in one commit after the other. A set
+// that fails does not keep the others waiting; the error is also an event. On a full disk it does nothing, as
+// searches do not depend on it.
+func (d *Database) Post(ctx context.Context, due int) (failed error) {
+	bad := map[*CodeSet]bool{}
+	for posted := true; posted && !d.Committer.readOnly; {
+		if d.Committer.Admit(maxPosted*postingEditBytes, false) != nil {
+			return failed
+		}
+		posted = false
+		v := d.Latest()
+		for set, cv := range v.CodeSets() {
+			first, end := set.unposted(due)
+			if first == end || bad[set.Set] {
+				continue
+			}
+			if err := d.postOne(ctx, cv, set, first, end); err != nil {
+				bad[set.Set], failed = true, errors.Join(failed, err)
+			} else {
+				posted = true
+			}
+		}
+		v.Release()
+	}
+	return failed
+}
+
+// postOne is postCodes as an operation.
+func (d *Database) postOne(ctx context.Context, cv *CollectionView, set *CodeSetView, first,
+	end uint32) error {
+	ctx, op := d.Signals.BeginUntraced(ctx, event.OpIndex, cv.Name)
+	err := work.Safely(func() error { return d.postCodes(ctx, cv, set, first, end) })
+	done := set.event()
+	done.Level = slog.LevelDebug // as it is frequent
+	op.End(err, done)
+	return err
 }
 
 // postCodes writes the postings of the codes from first to end-1 of a set. It makes them from a view, and so
@@ -292,10 +326,13 @@ func (d *Database) wantIndex() {
 	}
 }
 
-// RunIndexer writes due postings, indexes due code sets on half of the processors, loads rows for reranking,
-// and maintains indexes of vectors, until the context ends. A failed build is reported as an event, and is
-// due again when the collection changes next.
+// RunIndexer indexes due code sets on half of the processors, loads rows for reranking, and maintains indexes
+// of vectors, until the context ends. A failed build is reported as an event, and is due again when the
+// collection changes next. Beside that it writes postings (runPosting), which must not wait for a long build.
 func (d *Database) RunIndexer(ctx context.Context) {
+	var posting sync.WaitGroup
+	defer posting.Wait()
+	posting.Go(func() { d.runPosting(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -303,12 +340,8 @@ func (d *Database) RunIndexer(ctx context.Context) {
 		case <-d.indexWanted:
 		}
 		d.Committer.settle(ctx)
-		for {
-			_ = d.post(ctx) // what failed is due again when the collection changes next
-			began, v := time.Now(), d.Current.Load().Sequence
-			if !d.indexOne(ctx) {
-				break
-			}
+		for began, v := time.Now(), d.Current.Load().Sequence; d.indexOne(ctx); began, v = time.Now(),
+			d.Current.Load().Sequence {
 			if d.Current.Load().Sequence != v {
 				rest(ctx, min(restPerBuild*time.Since(began), maxIndexRest))
 			}
@@ -472,11 +505,7 @@ func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 			return true
 		}
 		for i := range cv.Spaces {
-			set := &cv.Spaces[i].Codes
-			if d.Due(v, set) != nil {
-				return true
-			}
-			if first, end := set.unposted(); first < end && !d.Committer.readOnly {
+			if d.Due(v, &cv.Spaces[i].Codes) != nil {
 				return true
 			}
 		}
