@@ -116,14 +116,14 @@ func (d *Database) runPosting(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-d.postWanted:
-			_ = d.Post(ctx, PostDue) // what fails is an event, and due again when the collection changes next
+			_ = d.Post(ctx, PostDue) // what fails is an event, and due again at the next change
 		}
 	}
 }
 
-// Post writes the postings of all code sets that miss at least due edits, in one commit after the other. A set
-// that fails does not keep the others waiting; the error is also an event. On a full disk it does nothing, as
-// searches do not depend on it.
+// Post writes the postings of all code sets that miss at least due edits, in one commit after the other. A
+// set that fails does not keep the others waiting; the error is also an event. On a full disk it does
+// nothing, as searches do not depend on it.
 func (d *Database) Post(ctx context.Context, due int) (failed error) {
 	bad := map[*CodeSet]bool{}
 	for posted := true; posted && !d.Committer.readOnly; {
