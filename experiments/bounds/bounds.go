@@ -58,7 +58,7 @@ type config struct {
 func Command() *cobra.Command {
 	c := &config{bits: common.Ints{16, 32, 64, 128}, pairs: 200_000, changes: 3, seed: 1}
 	cmd := common.New("bounds SET", "Compare what the paper proves about FDDH with a trained model",
-		"A SET is a folder of files as makeset writes it, or a published .mat file. The settings are those of the authors, the bits of streams the last ones.",
+		"A SET is a folder of files as makeset writes it, or a published .mat file. The settings are those of the authors, the bits of streams the most.",
 		cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd.Context(), args[0], cmd.OutOrStdout())
 		})
@@ -87,11 +87,18 @@ func (c *config) run(ctx context.Context, folder string, stdout io.Writer) error
 	}
 	var lengths []*distances
 	for _, bits := range c.bits {
+		if bits < s.LabelCount() {
+			fmt.Fprintf(stdout, "%d bits: left out, as the set has %d labels\n\n", bits, s.LabelCount())
+			continue
+		}
 		r, err := c.train(ctx, s, items, bits)
 		if err != nil {
 			return err
 		}
 		lengths = append(lengths, c.distances(r.Model, items))
+	}
+	if len(lengths) == 0 {
+		return fmt.Errorf("--bits: give at least as many as there are labels, %d", s.LabelCount())
 	}
 	printDistances(stdout, lengths)
 	steps, err := c.stream(ctx, s, items)
@@ -157,7 +164,10 @@ func (c *config) distances(m *model.Model, items sets.Examples) *distances {
 	}
 	rng := rand.New(rand.NewPCG(c.seed, 31))
 	for range c.pairs {
-		i, j := rng.IntN(len(items)), rng.IntN(len(items))
+		i, j := rng.IntN(len(items)), rng.IntN(len(items)-1)
+		if j >= i {
+			j++
+		}
 		hamming := float64(codec.Distance(v[i], v[j]))
 		labels := math.Sqrt(max(0, 2-2*dot(u[i], u[j])))
 		d.errors = append(d.errors, hamming-float64(q)/4*labels*labels)
@@ -245,7 +255,7 @@ type step struct {
 // last item of the stream by another one, and compares all projections.
 func (c *config) stream(ctx context.Context, s *sets.Set, items sets.Examples) (steps []step, err error) {
 	n := len(items) / 2
-	r, err := c.train(ctx, s, items[:n], c.bits[len(c.bits)-1])
+	r, err := c.train(ctx, s, items[:n], slices.Max(c.bits))
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +267,7 @@ func (c *config) stream(ctx context.Context, s *sets.Set, items sets.Examples) (
 		}
 		at := len(steps)
 		for t := range s.Modalities {
-			d, residual, err := sizes(learned, t, items[:n+m])
+			d, residual, err := sizes(learned, t, items) // of all that may come in
 			if err != nil {
 				return nil, err
 			}
@@ -308,7 +318,9 @@ func sizes(m *model.Model, t int, items sets.Examples) (d, residual float64, err
 		if err := e.ProjectVectors(z, t, ex.Vectors[t:t+1]); err != nil {
 			return 0, 0, err
 		}
-		m.LabelCode(code, ex.Labels)
+		if !m.LabelCode(code, ex.Labels) {
+			continue // it teaches nothing
+		}
 		miss := 0.0
 		for j := range z {
 			h := -1.0

@@ -80,13 +80,18 @@ func (o *options) run(ctx context.Context, dir string, p *term.Printer) error {
 	})
 	bar.End()
 	for _, err := range left {
-		p.Warnf("%v", err)
+		if o.methods == nil {
+			p.Warnf("%v", err)
+		}
 	}
 	if err != nil {
 		return err
 	}
+	if o.methods == nil {
+		left = nil // else these were asked for
+	}
 	if err := l.print(p); err != nil || o.plot == "" {
-		return err
+		return errors.Join(append(left, err)...)
 	}
 	var out outfile.Set
 	defer out.Discard()
@@ -101,7 +106,7 @@ func (o *options) run(ctx context.Context, dir string, p *term.Printer) error {
 	if err != nil {
 		return err
 	}
-	return out.Commit()
+	return errors.Join(append(left, out.Commit())...)
 }
 
 // check checks the flags and returns the methods.

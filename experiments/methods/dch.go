@@ -97,7 +97,7 @@ func proximal(b, q, a *mat.Dense) {
 	last := of(b)
 	for range 10 {
 		gradient := minus(mul(b, a), q)
-		for l := mat.Trace(a) / float64(64*b.RawMatrix().Cols); l <= 2*mat.Trace(a); l *= 2 {
+		for l := mat.Trace(a) / float64(64*b.RawMatrix().Cols); l > 0 && l <= 2*mat.Trace(a); l *= 2 {
 			next := signs(add(mat.DenseCopyOf(b), -1/l, gradient))
 			if f := of(next); f < last {
 				b.Copy(next)

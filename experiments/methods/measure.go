@@ -72,7 +72,9 @@ func newLab(dir string, o *options) (*lab, error) {
 		return nil, err
 	}
 	items, queries := &s.Items, s.Queries
-	if queries == nil {
+	if queries == nil && len(o.codes.List) > 0 {
+		return nil, fmt.Errorf("--codes: %s has no queries of its own, so their codes cannot be known", dir)
+	} else if queries == nil {
 		items, queries = s.Split(0, math.MaxInt)
 	}
 	if len(queries.Labels) == 0 || len(items.Labels) < 4 {
@@ -119,8 +121,8 @@ func (l *lab) run(ctx context.Context, chosen []*Method,
 			}
 			report(split, m.Name, i, 2*len(l.bits)*len(chosen))
 			rows, err := l.measure(ctx, m, o, split)
-			if err != nil && (ctx.Err() != nil || l.methods != nil) {
-				return nil, err
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
 			}
 			same := func(other error) bool { return other.Error() == err.Error() }
 			if err != nil && !slices.ContainsFunc(left, same) {
@@ -150,7 +152,11 @@ func (l *lab) measure(ctx context.Context, m *Method, o Options, split string) (
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		start := time.Now()
-		model, err := m.Fit(ctx, l.spoil.of(train, o.Seed), o)
+		train, err := l.spoil.of(train, o.Seed)
+		if err != nil {
+			return nil, err
+		}
+		model, err := m.Fit(ctx, train, o)
 		if err != nil {
 			return nil, err
 		}

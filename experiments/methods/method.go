@@ -27,8 +27,8 @@ type Method struct {
 var All = []*Method{
 	{Name: "ITQ", Paper: "Gong et al., TPAMI 2013", fit: fitITQ},
 	{Name: "CCA-ITQ", Paper: "Gong et al., TPAMI 2013", Separate: true, fit: fitCCAITQ},
-	{Name: "IMH", Paper: "Song et al., SIGMOD 2013", Separate: true, PairBytes: 16, fit: fitIMH},
-	{Name: "CMFH", Paper: "Ding et al., CVPR 2014", fit: fitCMFH},
+	{Name: "IMH", Paper: "Song et al., SIGMOD 2013", Separate: true, PairBytes: 24, fit: fitIMH},
+	{Name: "CMFH", Paper: "Ding et al., CVPR 2014", Separate: true, fit: fitCMFH},
 	{Name: "CCQ", Paper: "Long et al., SIGIR 2016", fit: fitCCQ},
 	{Name: "SCM", Paper: "Zhang and Li, AAAI 2014", Labels: true, Modalities: 2, Separate: true, fit: fitSCM},
 	{Name: "SePH", Paper: "Lin et al., CVPR 2015", Labels: true, Target: true, PairBytes: 16, fit: fitSePH},

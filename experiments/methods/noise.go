@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/experiments/common"
 )
 
@@ -32,9 +33,9 @@ func (e noise) String() string {
 }
 
 // of returns the items that are left, with other labels.
-func (e noise) of(d *Data, seed uint64) *Data {
+func (e noise) of(d *Data, seed uint64) (*Data, error) {
 	if e == (noise{}) {
-		return d
+		return d, nil
 	}
 	rng := rand.New(rand.NewPCG(seed, 35))
 	spoiled := &Data{X: d.X, Y: mat.DenseCopyOf(d.Y)}
@@ -46,17 +47,26 @@ func (e noise) of(d *Data, seed uint64) *Data {
 				spoiled.Y.Set(i, int(l), 0)
 			} else if rng.Float64() < e.wrong {
 				spoiled.Y.Set(i, int(l), 0)
-				spoiled.Y.Set(i, (int(l)+1+rng.IntN(c-1))%c, 1)
+				other := rng.IntN(c)
+				for range c { // the item neither has nor had it, if there is such a label
+					if other = (other + 1) % c; spoiled.Y.At(i, other) == 0 && d.Y.At(i, other) == 0 {
+						break
+					}
+				}
+				spoiled.Y.Set(i, other, 1)
 			}
 		}
 		if floats.Sum(spoiled.Y.RawRowView(i)) > 0 {
 			rows = append(rows, i)
 		}
 	}
-	if len(rows) == n {
-		return spoiled
+	switch len(rows) {
+	case n:
+		return spoiled, nil
+	case 0, 1:
+		return nil, fmt.Errorf("%v: %d training items have a label", e, len(rows))
 	}
-	return spoiled.pick(rows)
+	return spoiled.pick(rows), nil
 }
 
 // NoiseCommand returns the experiment with wrong and missing labels.
@@ -84,7 +94,7 @@ truly share a label with the query. Cells are mAP by pair of modalities.`,
 					}
 				}
 			}
-			return o.noise(cmd.Context(), args[0], noises, cmd.OutOrStdout())
+			return o.noise(cmd.Context(), args[0], noises, term.NewPrinter(cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		})
 	f := common.FlagsOf(cmd)
 	f.StringSliceVar(&o.methods, "methods", nil, "only these, with commas between them")
@@ -96,13 +106,17 @@ truly share a label with the query. Cells are mAP by pair of modalities.`,
 }
 
 // noise prints a row for each method that learns from labels.
-func (o *options) noise(ctx context.Context, dir string, noises []noise, stdout io.Writer) error {
+func (o *options) noise(ctx context.Context, dir string, noises []noise, p *term.Printer) error {
 	if err := flags.CheckBits("--bits", o.bits[0]); err != nil {
 		return err
 	}
 	chosen, err := o.check()
 	if err != nil {
 		return err
+	}
+	chosen = slices.DeleteFunc(slices.Clone(chosen), func(m *Method) bool { return !m.Labels })
+	if len(chosen) == 0 {
+		return errors.New("--methods: these learn without labels")
 	}
 	l, err := newLab(dir, o)
 	if err != nil {
@@ -115,19 +129,20 @@ func (o *options) noise(ctx context.Context, dir string, noises []noise, stdout 
 	for _, e := range noises {
 		head = append(head, e.String())
 	}
-	common.Head(stdout, 1, head...)
+	common.Head(p.Stdout, 1, head...)
 	for _, m := range chosen {
-		if !m.Labels {
-			continue
-		}
 		line := []string{m.Name}
 		for _, e := range noises {
 			l.spoil = e
 			rows, err := l.measure(ctx, m, Options{Bits: o.bits[0]}, unlabelled)
-			if err != nil {
+			if err != nil && ctx.Err() != nil {
 				return err
 			}
 			cell := ""
+			if err != nil {
+				p.Warnf("%v: %v", e, err)
+				cell = "-"
+			}
 			for i, r := range rows {
 				if i > 0 {
 					cell += " / "
@@ -136,7 +151,10 @@ func (o *options) noise(ctx context.Context, dir string, noises []noise, stdout 
 			}
 			line = append(line, cell)
 		}
-		common.Row(stdout, line...)
+		common.Row(p.Stdout, line...)
+		if err := p.Stdout.Flush(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -20,7 +20,11 @@ func TestNoise(t *testing.T) {
 		noise noise
 		kept  float64 // share of the labels
 	}{{noise{wrong: .3}, .7}, {noise{missing: .4}, .6}, {noise{}, 1}} {
-		got := c.noise.of(d, 3)
+		got, err := c.noise.of(d, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, _ := c.noise.of(d, 3)
 		n, _ := got.Y.Dims()
 		shared := 0.
 		if n == 800 { // else rows are others
@@ -36,10 +40,16 @@ func TestNoise(t *testing.T) {
 				t.Fatalf("%v: item %d has no label", c.noise, i)
 			}
 		}
-		if got.X[0].RawMatrix().Rows != n || !mat.Equal(got.Y, c.noise.of(d, 3).Y) ||
+		if got.X[0].RawMatrix().Rows != n || !mat.Equal(got.Y, again.Y) ||
 			!mat.Equal(d.Y, before) {
 			t.Errorf("%v: other items, other labels for the same seed, or changed data", c.noise)
 		}
+	}
+}
+
+func TestNoiseOfAll(t *testing.T) {
+	if _, err := (noise{missing: .9999}).of(pairs(20, 3, 1, 4, 3), 1); err == nil {
+		t.Error("no item has a label, and that is no error")
 	}
 }
 
@@ -57,7 +67,7 @@ func TestNoiseCommand(t *testing.T) {
 		t.Error(out.String())
 	}
 	for _, bad := range [][]string{{"--wrong", "1"}, {"--missing", "x"}, {"--bits", "12"},
-		{"--methods", "X"}} {
+		{"--methods", "X"}, {"--methods", "ITQ"}} {
 		if err := common.Execute(t.Context(), NoiseCommand(), append(bad, dir), io.Discard,
 			io.Discard); err == nil {
 			t.Errorf("%q is accepted", bad)

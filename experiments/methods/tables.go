@@ -58,8 +58,12 @@ func (l *lab) print(p *term.Printer) error {
 				}
 				share, column := common.Share, fmt.Sprintf("%s, %d", r.direction(), r.Bits)
 				cells[column] = share(r.MAP) + " (" + share(r.MAPTie) + ")"
+				lead := fmt.Sprintf("%+.4f", r.Lead)
+				if l.seeds > 1 {
+					lead += fmt.Sprintf(" +- %.4f", r.LeadError)
+				}
 				rest = append(rest, []string{name, r.direction(), fmt.Sprint(r.Bits), share(r.Precision),
-					fmt.Sprintf("%+.4f +- %.4f", r.Lead, r.LeadError), r.Best, fmt.Sprintf("%.2f", r.Seconds),
+					lead, r.Best, fmt.Sprintf("%.2f", r.Seconds),
 					fmt.Sprintf("%.0f", r.MiB)})
 			}
 			line := []string{name}
@@ -69,9 +73,15 @@ func (l *lab) print(p *term.Printer) error {
 			maps = append(maps, line)
 		}
 		if !l.json {
-			p.Printf("%s, %s: %s\n\n", l.name, split, notes[split])
+			name := l.name
+			if l.latex {
+				name = strings.ReplaceAll(name, "_", `\_`)
+			}
+			p.Printf("%s, %s: %s\n\n", name, split, notes[split])
 			l.write(p, maps)
-			p.Printf("The lead is over %d seeds, +- its standard error.\n\n", l.seeds)
+			if l.seeds > 1 {
+				p.Printf("The lead is over %d seeds, +- its standard error.\n\n", l.seeds)
+			}
 			l.write(p, rest)
 		}
 	}

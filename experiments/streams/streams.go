@@ -7,7 +7,7 @@
 // part the queries search all items that have come: labelled ones have the codes of their labels, the others
 // those of their projections. Ways to go on:
 //
-//   - labels: every item of the stream teaches its labels;
+//   - labels: every item of the stream teaches those of its labels that the first items have;
 //   - self: items come without labels, and each modality teaches itself, as in the paper;
 //   - by NAME: likewise, and the projection of NAME teaches all modalities;
 //   - none: nothing is learned;
@@ -150,10 +150,11 @@ func (l *lab) add(ctx context.Context, way string, at int, m *model.Model, items
 	}
 	database := codec.NewCodes(q, len(items))
 	for i, ex := range items {
-		if i < labelled {
-			m.LabelCode(code, ex.Labels)
-		} else if err := l.fused(e, z, code, ex); err != nil {
-			return err
+		// An item whose labels the model does not know is coded as one without labels.
+		if i >= labelled || !m.LabelCode(code, ex.Labels) {
+			if err := l.fused(e, z, code, ex); err != nil {
+				return err
+			}
 		}
 		database.Append(code)
 	}
@@ -254,6 +255,9 @@ func (c *config) online(ctx context.Context, l *lab, stdout io.Writer) error {
 	for seed := range c.seeds {
 		l.begin(seed)
 		n := max(2, int(c.first*float64(len(l.items))))
+		if c.parts > len(l.items)-n {
+			return fmt.Errorf("--parts %d: the stream has %d items", c.parts, len(l.items)-n)
+		}
 		base, err := l.train(ctx, l.items[:n])
 		if err != nil {
 			return err
@@ -387,6 +391,9 @@ func (c *config) classes(ctx context.Context, l *lab, stdout io.Writer) error {
 		}
 	}
 	l.print(stdout, []string{"grown", "again"}, "labels")
+	if c.seeds == 1 {
+		return nil // one seed says nothing about chance
+	}
 	_, err := fmt.Fprintln(stdout, "\n"+l.pays(count))
 	return err
 }
