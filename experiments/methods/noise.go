@@ -94,7 +94,8 @@ truly share a label with the query. Cells are mAP by pair of modalities.`,
 					}
 				}
 			}
-			return o.noise(cmd.Context(), args[0], noises, term.NewPrinter(cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return o.noise(cmd.Context(), args[0], noises,
+				term.NewPrinter(cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		})
 	f := common.FlagsOf(cmd)
 	f.StringSliceVar(&o.methods, "methods", nil, "only these, with commas between them")
