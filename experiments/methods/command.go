@@ -93,20 +93,28 @@ func (o *options) run(ctx context.Context, dir string, p *term.Printer) error {
 	if err := l.print(p); err != nil || o.plot == "" {
 		return errors.Join(append(left, err)...)
 	}
+	f, err := l.draw()
+	if err == nil {
+		err = o.save(f)
+	}
+	return errors.Join(append(left, err)...)
+}
+
+// save writes a figure, if one is asked for.
+func (o *options) save(f *chart.Figure) error {
+	if o.plot == "" {
+		return nil
+	}
 	var out outfile.Set
 	defer out.Discard()
 	drawing, err := out.Create(o.plot)
-	if err != nil {
-		return err
-	}
-	f, err := l.draw()
 	if err == nil {
 		err = f.Write(drawing)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(append(left, out.Commit())...)
+	return out.Commit()
 }
 
 // check checks the flags and returns the methods.

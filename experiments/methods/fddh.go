@@ -1,8 +1,6 @@
 package methods
 
 import (
-	"fmt"
-
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -26,7 +24,7 @@ var fddhMap = rbf(sets.PublishedAnchors, fit.DefaultWidth)
 func fitPublished(s *run) {
 	var names []string
 	for t := range s.X {
-		names = append(names, fmt.Sprint(t))
+		names = append(names, s.name(t))
 	}
 	opt := sets.Published(names, s.q, min(sets.PublishedAnchors, s.n))
 	opt.Fusion = fit.Fusion{Rule: fit.FusionSum}
@@ -45,7 +43,7 @@ func (s *run) fitFDDH(opt fit.Options) {
 	opt.Bits, opt.Seed, opt.Sweeps = s.q, s.Seed, s.Sweeps
 	var modalities []model.Modality
 	for t, x := range s.X {
-		modalities = append(modalities, model.Modality{Name: fmt.Sprint(t), Dim: x.RawMatrix().Cols})
+		modalities = append(modalities, model.Modality{Name: s.name(t), Dim: x.RawMatrix().Cols})
 	}
 	var items sets.Examples
 	for i, set := range labelSets(s.Y) {

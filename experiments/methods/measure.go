@@ -84,8 +84,8 @@ func newLab(dir string, o *options) (*lab, error) {
 	names := slices.Concat(slices.Concat(items.Labels...), slices.Concat(queries.Labels...))
 	slices.Sort(names)
 	names = slices.Compact(names)
-	l := &lab{options: o, name: filepath.Base(filepath.Clean(dir)), modalities: s.Modalities, items: &Data{},
-		queries: &Data{}}
+	l := &lab{options: o, name: filepath.Base(filepath.Clean(dir)), modalities: s.Modalities,
+		items: &Data{Names: s.Modalities}, queries: &Data{}}
 	for d, p := range map[*Data]*sets.Part{l.items: items, l.queries: queries} {
 		d.Y = mat.NewDense(len(p.Labels), len(names), nil)
 		for i, labels := range p.Labels {
@@ -182,7 +182,7 @@ func (l *lab) measure(ctx context.Context, m *Method, o Options, split string) (
 // pick returns some rows, in the order of the files.
 func (d *Data) pick(rows []int) *Data {
 	slices.Sort(rows)
-	p := &Data{Y: rowsOf(d.Y, rows)}
+	p := &Data{Y: rowsOf(d.Y, rows), Names: d.Names}
 	for _, x := range d.X {
 		p.X = append(p.X, rowsOf(x, rows))
 	}

@@ -71,8 +71,17 @@ func ByName(wanted []string) (found []*Method, err error) {
 
 // Data are training items: vectors of each modality and labels, a row an item.
 type Data struct {
-	X []*mat.Dense
-	Y *mat.Dense
+	X     []*mat.Dense
+	Y     *mat.Dense
+	Names []string // of the modalities, for errors; nil: their numbers
+}
+
+// name returns the name of a modality.
+func (d *Data) name(t int) string {
+	if t < len(d.Names) {
+		return d.Names[t]
+	}
+	return fmt.Sprint(t)
 }
 
 // Options are the settings that all methods share.

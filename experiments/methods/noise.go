@@ -11,9 +11,12 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/experiments/chart"
 	"github.com/fddhdb/fddhdb/experiments/common"
 )
 
@@ -38,7 +41,7 @@ func (e noise) of(d *Data, seed uint64) (*Data, error) {
 		return d, nil
 	}
 	rng := rand.New(rand.NewPCG(seed, 35))
-	spoiled := &Data{X: d.X, Y: mat.DenseCopyOf(d.Y)}
+	spoiled := &Data{X: d.X, Y: mat.DenseCopyOf(d.Y), Names: d.Names}
 	n, c := d.Y.Dims()
 	var rows []int
 	for i, set := range labelSets(d.Y) {
@@ -103,6 +106,7 @@ truly share a label with the query. Cells are mAP by pair of modalities.`,
 	f.Seeds(&o.seeds)
 	f.StringSliceVar(&wrong, "wrong", []string{".05", ".1", ".2", ".4"}, "shares of labels that are wrong")
 	f.StringSliceVar(&missing, "missing", []string{".2", ".5", ".8"}, "shares of labels that are missing")
+	f.StringVar(&o.plot, "plot", "", "draw mAP by the shares to `FILE`.svg")
 	return cmd
 }
 
@@ -131,8 +135,11 @@ func (o *options) noise(ctx context.Context, dir string, noises []noise, p *term
 		head = append(head, e.String())
 	}
 	common.Head(p.Stdout, 1, head...)
-	for _, m := range chosen {
-		line := []string{m.Name}
+	figure := &chart.Figure{Columns: 2, Width: chart.PanelWidth, Height: 320, LegendWidth: 150,
+		Panels: []*plot.Plot{chart.NewPanel("wrong labels", "share", "mAP"),
+			chart.NewPanel("missing labels", "share", "mAP")}}
+	for i, m := range chosen {
+		line, curves := []string{m.Name}, [2]plotter.XYs{}
 		for _, e := range noises {
 			l.spoil = e
 			rows, err := l.measure(ctx, m, Options{Bits: o.bits[0]}, unlabelled)
@@ -144,18 +151,31 @@ func (o *options) noise(ctx context.Context, dir string, noises []noise, p *term
 				p.Warnf("%v: %v", e, err)
 				cell = "-"
 			}
+			mean := 0.
 			for i, r := range rows {
 				if i > 0 {
 					cell += " / "
 				}
 				cell += common.Share(r.MAP)
+				mean += r.MAP / float64(len(rows))
 			}
 			line = append(line, cell)
+			for k, share := range []float64{e.wrong, e.missing} {
+				if other := e.wrong + e.missing - share; other == 0 && err == nil {
+					curves[k] = append(curves[k], plotter.XY{X: share, Y: mean})
+				}
+			}
+		}
+		figure.Legend = append(figure.Legend, styleOf(i, m.Name))
+		for k, panel := range figure.Panels {
+			if err := chart.AddCurve(panel, styleOf(i, m.Name), curves[k]); err != nil {
+				return err
+			}
 		}
 		common.Row(p.Stdout, line...)
 		if err := p.Stdout.Flush(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return o.save(figure)
 }

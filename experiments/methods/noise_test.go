@@ -3,6 +3,8 @@ package methods
 import (
 	"bytes"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,10 +56,10 @@ func TestNoiseOfAll(t *testing.T) {
 }
 
 func TestNoiseCommand(t *testing.T) {
-	dir := newSet(t)
+	dir, figure := newSet(t), filepath.Join(t.TempDir(), "noise.svg")
 	var out bytes.Buffer
 	args := []string{dir, "--methods", "BATCH,ITQ,DCH", "--bits", "16", "--seeds", "1", "--wrong", ".4",
-		"--missing", ".5"}
+		"--missing", ".5", "--plot", figure}
 	if err := common.Execute(t.Context(), NoiseCommand(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +67,9 @@ func TestNoiseCommand(t *testing.T) {
 	if !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), "\n") != 4 ||
 		!strings.Contains(out.String(), "\n| BATCH | ") {
 		t.Error(out.String())
+	}
+	if b, err := os.ReadFile(figure); err != nil || !bytes.Contains(b, []byte("missing labels")) {
+		t.Errorf("figure: %d bytes, %v", len(b), err)
 	}
 	for _, bad := range [][]string{{"--wrong", "1"}, {"--missing", "x"}, {"--bits", "12"},
 		{"--methods", "X"}, {"--methods", "ITQ"}} {

@@ -119,11 +119,7 @@ func (l *lab) draw() (*chart.Figure, error) {
 	f := &chart.Figure{Columns: 2, Width: chart.PanelWidth, Height: vg.Length(max(320, 40+16*len(names))),
 		LegendWidth: 150}
 	for i, name := range names {
-		styles[name] = chart.CurveStyle{Name: name,
-			Color:  []color.Color{chart.Blue, chart.Orange, chart.Vermillion, chart.Green, chart.Purple}[i%5],
-			Dashes: [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 2, 2, 2}, {1, 3}}[i/5%5],
-			Glyph: []draw.GlyphDrawer{draw.CircleGlyph{}, draw.TriangleGlyph{}, draw.SquareGlyph{},
-				draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}}[i%7]}
+		styles[name] = styleOf(i, name)
 		f.Legend = append(f.Legend, styles[name])
 	}
 	panels, of := groups(l.rows, func(r *row) string {
@@ -154,4 +150,13 @@ func (l *lab) draw() (*chart.Figure, error) {
 		f.Panels = append(f.Panels, byBits, byRecall)
 	}
 	return f, nil
+}
+
+// styleOf returns the style of the i-th method of a figure.
+func styleOf(i int, name string) chart.CurveStyle {
+	return chart.CurveStyle{Name: name,
+		Color:  []color.Color{chart.Blue, chart.Orange, chart.Vermillion, chart.Green, chart.Purple}[i%5],
+		Dashes: [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 2, 2, 2}, {1, 3}}[i/5%5],
+		Glyph: []draw.GlyphDrawer{draw.CircleGlyph{}, draw.TriangleGlyph{}, draw.SquareGlyph{},
+			draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}}[i%7]}
 }
