@@ -99,8 +99,8 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 		must(t, db.State(d).Engine.FlushAll(ctx))
 	}
 	dbkit.MustClose(t, d)
-	// Most of a table is items, in the order of their rows, so that what is damaged in its middle is no key
-	// that is written again.
+	// The middle of a table holds item records. Damage there hits old items, and the test writes only new
+	// ones.
 	names := need(fs.List("db/" + store.StoreName))(t)
 	newest, size := "", int64(0)
 	for _, name := range names {

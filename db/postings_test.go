@@ -33,8 +33,8 @@ func postingKeys(t *testing.T, d *db.DB) (n int) {
 	return n
 }
 
-// A Put writes no postings, and a bulk load writes those of its own codes and of the codes before it. Whether
-// codes have postings or not, every plan finds the same.
+// A Put writes no postings. A bulk load writes postings for its own codes, and for older codes without
+// postings. Every plan finds the same items with and without postings.
 func TestCodesGetPostingsLater(t *testing.T) {
 	fsys := vfs.NewCrashableMem()
 	d, c := openNew(t, "db", &db.Options{FS: fsys}, db.Schema{Bits: 64})
@@ -86,7 +86,7 @@ func TestCodesGetPostingsLater(t *testing.T) {
 	dbkit.MustClose(t, d)
 }
 
-// Codes go while their postings are being written.
+// Writers delete items while another goroutine writes the postings of their codes.
 func TestPostingsBesideWriters(t *testing.T) {
 	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, db.Schema{Bits: 64})
 	var group sync.WaitGroup

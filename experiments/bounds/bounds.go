@@ -9,9 +9,9 @@
 //
 //	| |v_i - v_j| - |u_i - u_j| | <= e_i + e_j
 //
-// for each pair of items: a Hamming distance, q/4 |v_i - v_j|^2, is that of the labels, q/2 (1 - cos(y_i,
-// y_j)), but for rounding. Figure 2 of the paper shows the difference, and distances by the number of labels
-// that two items share.
+// for each pair of items. The Hamming distance of two codes is q/4 |v_i - v_j|^2. Without rounding it would
+// be q/2 (1 - cos(y_i, y_j)), the distance of their labels. Figure 2 of the paper shows the difference, and
+// distances by the number of labels that two items share.
 //
 // # Streams
 //
@@ -28,7 +28,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 
@@ -45,7 +44,7 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// A config says what is measured.
+// A config has the values of the flags.
 type config struct {
 	bits    common.Ints
 	pairs   int // of items that are compared
@@ -113,14 +112,7 @@ func (c *config) run(ctx context.Context, folder string, stdout io.Writer) error
 	if err != nil {
 		return err
 	}
-	file, err := os.Create(c.plot)
-	if err != nil {
-		return err
-	}
-	if err := figure.Write(file); err != nil {
-		return err
-	}
-	return file.Close()
+	return figure.Save(c.plot)
 }
 
 // train learns from items with the settings of the authors.

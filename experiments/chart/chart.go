@@ -18,6 +18,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
@@ -66,6 +68,23 @@ func (f *Figure) Write(w io.Writer) error {
 	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"),
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
 	return err
+}
+
+// Save writes the figure to a file, whole or not at all; the path "" writes nothing.
+func (f *Figure) Save(path string) error {
+	if path == "" {
+		return nil
+	}
+	var out outfile.Set
+	defer out.Discard()
+	file, err := out.Create(path)
+	if err == nil {
+		err = f.Write(file)
+	}
+	if err != nil {
+		return err
+	}
+	return out.Commit()
 }
 
 func (f *Figure) draw(c draw.Canvas) error {

@@ -22,7 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// A matrix says what is measured.
+// A matrix has the values of the flags.
 type matrix struct {
 	sets      setList
 	bits, n   common.Ints

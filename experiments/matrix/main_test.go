@@ -17,7 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// The files have the format that fddhdb reads, and the queries are those of package synth.
+// fddhdb can read the files, and package synth makes the same codes and queries.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"--write", "--sets", "S", "--bits", "72", "--items", "50", "--queries", "6",

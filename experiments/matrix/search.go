@@ -116,7 +116,8 @@ func quantile(times []time.Duration, p float64) float64 {
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// search measures all operations by all tiers in a database, and hands those of one operation to done.
+// search measures every operation by every tier in a database. After each operation it calls done with the
+// times of all tiers.
 func (m *matrix) search(ctx context.Context, d *db.DB, codes codec.Codes,
 	done func(group []*timed)) error {
 	var queries [][]byte

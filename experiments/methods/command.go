@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/experiments/chart"
@@ -63,7 +62,7 @@ packed uint8, or numbers of which positive ones are set bits; repeat it`)
 	return cmd
 }
 
-// run measures a set, and prints and draws what it finds.
+// run measures a set, prints the tables, and draws the figure.
 func (o *options) run(ctx context.Context, dir string, p *term.Printer) error {
 	chosen, err := o.check()
 	if err != nil {
@@ -95,26 +94,9 @@ func (o *options) run(ctx context.Context, dir string, p *term.Printer) error {
 	}
 	f, err := l.draw()
 	if err == nil {
-		err = o.save(f)
+		err = f.Save(o.plot)
 	}
 	return errors.Join(append(left, err)...)
-}
-
-// save writes a figure, if one is asked for.
-func (o *options) save(f *chart.Figure) error {
-	if o.plot == "" {
-		return nil
-	}
-	var out outfile.Set
-	defer out.Discard()
-	drawing, err := out.Create(o.plot)
-	if err == nil {
-		err = f.Write(drawing)
-	}
-	if err != nil {
-		return err
-	}
-	return out.Commit()
 }
 
 // check checks the flags and returns the methods.

@@ -16,8 +16,8 @@ func fitFSDH(s *run) {
 	s.regressLabels(1, 1e-5, 1e-3, 5)
 }
 
-// fitSRLCH is SRLCH (Shen, Liu, Yang, Xu, Huang, Shen and Hong, IEEE TKDE 2020). Its objective and steps are
-// those of FSDH: lambda .1, mu 1e-3 (the authors: 1e-5 to .1 by set), gamma .01, 10 sweeps; rbf with 500
+// fitSRLCH is SRLCH (Shen, Liu, Yang, Xu, Huang, Shen and Hong, IEEE TKDE 2020). It has the objective and the
+// steps of FSDH: lambda .1, mu 1e-3 (the authors: 1e-5 to .1 by set), gamma .01, 10 sweeps; rbf with 500
 // anchors.
 func fitSRLCH(s *run) {
 	s.mapped(rbf(500, 2))

@@ -40,8 +40,8 @@ func fitSCRATCH(s *run) {
 	}
 }
 
-// factorize alternates the steps of CMFH and, if alpha is not 0, those of SCRATCH: with the term
-// alpha |Y - V G|^2 + |B - V R|^2. It returns V, P_t, R and B.
+// factorize alternates the steps of CMFH. If alpha is not 0, the objective has the term
+// alpha |Y - V G|^2 + |B - V R|^2 of SCRATCH, too. It returns V, P_t, R and B.
 func (s *run) factorize(sweeps int, mu, gamma, alpha float64) (v *mat.Dense, p []*mat.Dense, r,
 	b *mat.Dense) {
 	lambda, times := 1/float64(len(s.X)), float64(len(s.X))

@@ -149,13 +149,13 @@ func (l *lab) measure(ctx context.Context, m *Method, o Options, split string) (
 			train, database = l.items.pick(order[:half]), l.items.pick(order[half:])
 		}
 		o.Seed = uint64(seed)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		start := time.Now()
 		train, err := l.spoil.of(train, o.Seed)
 		if err != nil {
 			return nil, err
 		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
 		model, err := m.Fit(ctx, train, o)
 		if err != nil {
 			return nil, err

@@ -50,13 +50,12 @@ func (e noise) of(d *Data, seed uint64) (*Data, error) {
 				spoiled.Y.Set(i, int(l), 0)
 			} else if rng.Float64() < e.wrong {
 				spoiled.Y.Set(i, int(l), 0)
-				other := rng.IntN(c)
-				for range c { // the item neither has nor had it, if there is such a label
-					if other = (other + 1) % c; spoiled.Y.At(i, other) == 0 && d.Y.At(i, other) == 0 {
+				for _, other := range rng.Perm(c) { // any label that the item neither has nor had
+					if spoiled.Y.At(i, other) == 0 && d.Y.At(i, other) == 0 {
+						spoiled.Y.Set(i, other, 1)
 						break
 					}
 				}
-				spoiled.Y.Set(i, other, 1)
 			}
 		}
 		if floats.Sum(spoiled.Y.RawRowView(i)) > 0 {
@@ -177,5 +176,5 @@ func (o *options) noise(ctx context.Context, dir string, noises []noise, p *term
 			return err
 		}
 	}
-	return o.save(figure)
+	return figure.Save(o.plot)
 }

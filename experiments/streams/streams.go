@@ -39,7 +39,7 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// A config says what is measured.
+// A config has the values of the flags.
 type config struct {
 	first    float64 // share of the items, or of the labels, of the first training
 	parts    int

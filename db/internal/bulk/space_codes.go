@@ -348,8 +348,8 @@ func (k *codeRecords) writeCodeRows(t *store.Stream) error {
 	return nil
 }
 
-// writePostings writes the postings for the substrings from to to-1: those of the new codes, and of older
-// ones that have none yet.
+// writePostings writes the postings of all codes that have none yet, new and older ones, for the substrings
+// with the numbers from to to-1.
 func (k *codeRecords) writePostings(t *store.Stream, from, to int) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
