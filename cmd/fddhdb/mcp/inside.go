@@ -39,10 +39,12 @@ func (i *inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
+	}
+	if err := r.Context().Err(); err != nil { // a handler that ends with its caller has no answer
 		cancel()
-		_ = body.CloseWithError(ctx.Err())
+		_ = body.CloseWithError(err)
 		<-ended
-		return nil, r.Context().Err()
+		return nil, err
 	}
 	return &http.Response{Status: fmt.Sprint(w.status, " ", http.StatusText(w.status)), StatusCode: w.status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: w.sent, ContentLength: -1, Request: r,
