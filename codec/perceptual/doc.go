@@ -13,6 +13,8 @@
 // see false hits, raise it when you miss copies. A picture that was turned or mirrored is far from its
 // original: search for all of PDQTurns. A picture that was cropped is far, too: by 5 %, up to 70 bits of PDQ.
 //
+// Look makes a vector in place of a code, which is near that of pictures that look alike, copies or not.
+//
 // The hexadecimal digits of a code are in the order in which other programs print them: the reference of PDQ,
 // and str() of the library imagehash for Python. Equal pixels have equal codes on every machine.
 //

@@ -175,6 +175,7 @@ func BenchmarkHashes(b *testing.B) {
 			{"PDQTurns", func(m image.Image) { PDQTurns(m) }},
 			{"PHash", func(m image.Image) { PHash(m) }},
 			{"DHash", func(m image.Image) { DHash(m) }},
+			{"Look", func(m image.Image) { Look(m) }},
 		} {
 			b.Run(fmt.Sprintf("%s/%T/12MP", h.name, m), func(b *testing.B) {
 				b.ReportAllocs()

@@ -7,6 +7,7 @@ import (
 	"image/jpeg"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -107,6 +108,9 @@ func FuzzPictures(f *testing.F) {
 		}
 		if a, b := DHash(m), DHash(opaque{m}); !bytes.Equal(a, b) {
 			t.Fatalf("%T: dHash %x; read by At %x", m, a, b)
+		}
+		if a, b := Look(m), Look(opaque{m}); !slices.Equal(a, b) {
+			t.Fatalf("%T: the look differs when it is read by At", m)
 		}
 	})
 }
