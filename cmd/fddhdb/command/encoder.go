@@ -25,7 +25,7 @@ func encoderCommand(e *env) *cobra.Command {
 		`
 		Encoder lists the encoders of a collection, or changes them. An encoder is a
 		program that makes vectors of a modality, of texts or of files: with it
-		"search --text", "search --image" and "explore" need no files of vectors. The
+		"search --text", "search --picture" and "explore" need no files of vectors. The
 		database keeps its command, not the program, and so do backups and copies.
 
 		  --set NAME=COMMAND  store the encoder of the modality NAME, or replace it
@@ -277,11 +277,11 @@ func checkInputs(texts, files []string) error {
 		info, err := os.Stat(file)
 		switch {
 		case err != nil:
-			return exit.Failedf("--image: %w", err)
+			return exit.Failedf("--picture: %w", err)
 		case !info.Mode().IsRegular():
-			return exit.Usagef("--image %q: it is not a regular file", file)
+			return exit.Usagef("--picture %q: it is not a regular file", file)
 		case strings.ContainsAny(file, "\r\n"):
-			return exit.Usagef("--image %q: an encoder reads a path a line: rename the file", file)
+			return exit.Usagef("--picture %q: an encoder reads a path a line: rename the file", file)
 		}
 	}
 	return nil
@@ -290,8 +290,8 @@ func checkInputs(texts, files []string) error {
 // chooseEncoder chooses the encoder of the collection for the queries, and with it --from.
 func (o *searching) chooseEncoder() (chosen *db.Encoder, err error) {
 	flag, input := "--text", db.InputText
-	if len(o.images) > 0 {
-		flag, input = "--image", db.InputFile
+	if len(o.picture) > 0 {
+		flag, input = "--picture", db.InputFile
 	}
 	if o.at != nil {
 		return nil, exit.Failedf("%s: %s runs no encoders: search by --vector or --vectors: %w", flag, o.at.Program,
@@ -310,10 +310,8 @@ func (o *searching) chooseEncoder() (chosen *db.Encoder, err error) {
 		}
 	}
 	switch {
-	case o.schema.Hash != "":
-		return nil, exit.Usagef("%s: the codes of collection %q are by %s, which no encoder makes: search by --picture or --text", flag, o.c.Name(), o.schema.Hash)
-	case len(o.schema.Modalities) == 0:
-		return nil, exit.Usagef("%s: the items of collection %q bring their codes, which no encoder makes: search by --code or --key", flag, o.c.Name())
+	case o.turns:
+		return nil, exit.Usagef("--turns: collection %q compares vectors, and only codes by pdq have turns", o.c.Name())
 	case len(names) == 0:
 		at := o.from
 		if at == "" {

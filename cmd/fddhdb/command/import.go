@@ -32,6 +32,8 @@ type importing struct {
 	items, texts, index, model string
 	vectorColumns              flags.NamedList
 	merge, skip, dryRun, makes bool
+	sync                       bool   // delete items of pictures that are gone
+	encoder                    string // of the pictures of a new collection
 	fromRow, numberFrom        int
 	stdin                      *source.Stdin // what - stands for
 
@@ -39,6 +41,8 @@ type importing struct {
 	id      importID   // zero: the import cannot go on after an interruption
 	created *db.Schema // schema of the collection of --init
 	skipped source.SkippedRows
+	known   int // pictures that were stored already
+	deleted int // items of --sync
 	parts
 }
 
@@ -64,7 +68,7 @@ func importCommand(e *env) *cobra.Command {
 		  --fields FILE        .csv with a header NAME:TYPE,..., or .jsonl; an empty cell
 		                       sets no field
 		  --pictures FOLDER    the .jpg, .jpeg, .png, .gif and .webp in a folder and the
-		                       folders below it, for a collection with a --hash
+		                       folders below it
 		  --texts FILE         texts, one a line of a .txt, or the column --text-column of a
 		                       .jsonl, .csv or .parquet, for a collection with a --hash
 
@@ -89,15 +93,25 @@ func importCommand(e *env) *cobra.Command {
 		A bad row ends the import. --on-error skip leaves bad rows out and prints the
 		reasons on stderr. Files with different numbers of rows are always refused.
 
-		--pictures and --texts make the codes themselves. --hash says by what: pdq (the
-		default), phash or dhash of pictures, simhash of texts. The key of a picture is its
-		path below FOLDER. Its fields are width, height and bytes, and quality by pdq, from 0
-		to 100: below 50 there is little to see. A text without a key column has its number,
-		from 1; columns become fields if --field-column names them. A picture that cannot be
-		read, or a text without words, is left out and named, unless --on-error stop is
-		given. Links to folders are not followed, nor are files changed. With --init a
-		collection of the same hash may be there: give the same command again when pictures
-		have come.
+		--pictures stores an item for each picture. The key is the path below FOLDER. Fields
+		are width, height, bytes, modified, and what the camera noted: taken_at and camera.
+		  --encoder COMMAND  makes the vectors in a new collection (see encoder). Without it
+		                     they are of shapes and colours, so that pictures find
+		                     pictures that look alike
+		  --hash NAME        makes codes instead, by which dups finds copies: pdq, phash or
+		                     dhash. pdq adds the field quality, from 0 to 100: below 50 there
+		                     is little to see
+		  --folder-labels    labels a picture with the folders on its path
+		  --thumbnails       stores a JPEG of at most 256 pixels a side as the payload
+		  --sync             deletes the items of pictures whose files are gone
+		Give the same command again when pictures have come or changed: import leaves out
+		those that are stored as they are, and keeps labels and fields that you have added.
+		A picture that cannot be read is left out and named, unless --on-error stop is
+		given. Links to folders are not followed, nor are files changed.
+
+		--texts makes codes by simhash. A text without a key column has its number, from 1;
+		columns become fields if --field-column names them. A text without words is left
+		out, as a broken picture is.
 
 		--init creates the database and the collection first, with the modalities, bits and
 		fields of the files, and prints them. Use init for other dimensions. --index names
@@ -108,7 +122,8 @@ func importCommand(e *env) *cobra.Command {
 		fddhdb import wiki.db --init --vectors image=train_image.npy \
 		    --vectors text=train_text.npy --labels train_labels.npy
 		fddhdb import shop.db --init --items products.parquet --index price,maker
-		fddhdb import photos.db --init --pictures ~/Pictures
+		fddhdb import photos.db --init --pictures ~/Pictures --thumbnails
+		fddhdb import copies.db --init --pictures ~/Pictures --hash pdq
 		fddhdb import mails.db --init --texts mails.jsonl --text-column body --key-column id
 		fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
 		fddhdb import shop.db --init --items products.csv --key-column sku \
@@ -127,7 +142,11 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names.Keys, "keys", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.names.Fields, "fields", "", "fields, a `FILE`.csv or .jsonl")
 	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv or .parquet")
-	f.StringVar(&o.names.Pictures, "pictures", "", "pictures, a `FOLDER`")
+	f.StringVar(&o.names.Pictures.Folder, "pictures", "", "pictures, a `FOLDER`")
+	f.StringVar(&o.encoder, "encoder", "", "with --init: the `COMMAND` that makes vectors of the pictures")
+	f.BoolVar(&o.names.Pictures.Labels, "folder-labels", false, "label a picture with the folders on its path")
+	f.BoolVar(&o.names.Pictures.Thumbnails, "thumbnails", false, "store a small picture as the payload")
+	f.BoolVar(&o.sync, "sync", false, "delete the items of pictures whose files are gone")
 	f.StringVar(&o.texts, "texts", "", "texts, a `FILE`.txt, .jsonl, .csv or .parquet")
 	f.StringVar(&o.names.TextColumn, "text-column", "text", "the `COLUMN` of --texts that has the texts")
 	f.StringVar(&o.names.Hash, "hash", "", "make codes by `NAME`: pdq, phash, dhash or simhash (default: the collection's)")
@@ -151,7 +170,8 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.model, "model", "", "a model of export --model, a `FILE`, and no items")
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
 	usage.Matter(f, "init", "vectors", "labels", "keys", "items", "key-column", "label-column",
-		"vector-column", "codes", "fields", "merge", "on-error", "dry-run", "pictures", "texts", "hash")
+		"vector-column", "codes", "fields", "merge", "on-error", "dry-run", "pictures", "texts", "hash", "encoder",
+		"sync")
 	return v.does(func() error {
 		if o.model != "" {
 			return v.importModel(o.model)
@@ -224,7 +244,7 @@ func (o *importing) tellSkipped() {
 // pictures returns the pictures of --pictures, if the import has them.
 func (o *importing) pictures() (p *source.Pictures, ok bool) {
 	if o.Files != nil {
-		p, ok = o.Hashed.(*source.Pictures)
+		p, ok = o.Made.(*source.Pictures)
 	}
 	return p, ok
 }
@@ -246,7 +266,8 @@ func (o *importing) check() error {
 			whole = append(whole, "--"+flag)
 		}
 	}
-	hashes := n.Pictures+o.texts != ""
+	pictures := n.Pictures.Folder != ""
+	hashes := pictures || o.texts != ""
 	if hashes && !o.given("on-error") {
 		o.skip = true // one of thousands of pictures is always broken
 	}
@@ -258,7 +279,16 @@ func (o *importing) check() error {
 			return exit.Usagef("--%s is about the columns of --items or --texts, which is missing", flag)
 		}
 	}
+	for _, flag := range []string{"encoder", "folder-labels", "thumbnails", "sync"} {
+		if o.given(flag) && !pictures {
+			return exit.Usagef("--%s is about --pictures, which is missing", flag)
+		}
+	}
 	switch {
+	case o.given("encoder") && o.given("hash"):
+		return exit.Usagef("--encoder and --hash: a collection has vectors of pictures, or codes: one of them")
+	case o.given("encoder") && !o.makes:
+		return exit.Usagef("--encoder is about --init: fddhdb encoder --input file --set changes that of a collection")
 	case o.given("hash") && !hashes:
 		return exit.Usagef("--hash makes the codes of --pictures or --texts, which is missing: init --hash declares a collection")
 	case o.given("text-column") && o.texts == "":
@@ -336,6 +366,11 @@ func (o *importing) input(file string) source.Input {
 func (o *importing) open() (err error) {
 	o.names.Items, o.names.Declared = o.input(o.items), o.makes
 	o.names.Texts = source.Input{Path: o.texts, Name: o.texts}
+	if o.names.Pictures.Folder != "" {
+		if err := o.choosePictures(); err != nil {
+			return err
+		}
+	}
 	for _, v := range o.vectors.List {
 		o.names.Vectors = append(o.names.Vectors, source.VectorFile{Modality: v.Name,
 			Input: o.input(v.Value)})
@@ -365,7 +400,7 @@ func (o *importing) load() error {
 		there := false
 		err := o.openAnd(o.ctx, dir, &db.Options{ReadOnly: true}, func(p place) error {
 			_, err := p.d.Collection(o.ctx, o.collection)
-			there = err == nil && o.Hashed != nil
+			there = err == nil && o.Made != nil
 			if err == nil && !there {
 				return fmt.Errorf("%w: collection %q: import into it without --init, or name another one with --collection", db.ErrExists, o.collection)
 			}
@@ -404,7 +439,7 @@ func (o *importing) loadNew(d api.Database) error {
 		switch {
 		case there != nil:
 			return err
-		case o.Hashed != nil:
+		case o.Made != nil:
 			return o.loadInto(d, old)
 		}
 		if mark, bad := o.id.mark(o.ctx, d, old); bad != nil || mark == nil {
@@ -458,9 +493,6 @@ func indexed(fields []db.Field, index string) ([]db.Field, error) {
 	return out, nil
 }
 
-// picturesAtOnce is how many pictures are stored in one commit. More would be much work to lose.
-const picturesAtOnce = 1000
-
 // loadInto stores the items of all rows.
 func (o *importing) loadInto(d api.Database, c api.Collection) error {
 	if err := o.Check(o.ctx, c, o.merge); err != nil {
@@ -476,20 +508,27 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 		}
 	}
 	rows := o.Rows()
-	_, slow := o.pictures()
+	pictures, slow := o.pictures()
+	began := time.Now() // with the part in hand
 	err := o.Pipeline(o.ctx, o.from, func(r *source.Row) error {
 		if o.row%1000 == 0 || slow {
 			o.Progress().Report("reading", int64(o.row-o.from), int64(max(0, rows-o.from)))
 		}
 		err := r.Err
 		if err == nil {
-			if err = o.put(&r.Item); err == nil && (o.b.Full() || slow && o.waiting >= picturesAtOnce) {
+			if err = o.put(&r.Item); err == nil && (o.b.Full() || slow && time.Since(began) > picturesTime) {
+				began = time.Now()
 				return o.commit(true)
 			}
 			if errors.Is(err, db.ErrInvalid) {
 				err = &source.RowError{Err: exit.Failedf("%s: %s: %s", o.Names(), o.rowName(o.row),
 					exit.Reason(err.Error()))}
 			}
+		}
+		if err == source.ErrUnchanged {
+			o.known++
+			o.row++
+			return nil
 		}
 		var bad *source.RowError
 		if o.skip && errors.As(err, &bad) {
@@ -505,6 +544,9 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 	}
 	if err != nil {
 		return o.failed(err)
+	}
+	if o.sync {
+		return o.deleteGone(c, pictures)
 	}
 	return nil
 }
@@ -522,13 +564,15 @@ func (o *importing) report(took float64) error {
 		return o.PrintJSON(struct {
 			Items   int                     `json:"items"`
 			Skipped int                     `json:"skipped"`
+			Known   int                     `json:"unchanged,omitempty"`
+			Deleted int                     `json:"deleted,omitempty"`
 			Seconds float64                 `json:"seconds"`
 			Rate    float64                 `json:"items_per_second"`
 			DryRun  bool                    `json:"dry_run,omitempty"`
 			From    int                     `json:"resumed_at,omitempty"`
 			Reasons []*source.SkippedReason `json:"skipped_reasons,omitempty"`
 			Columns []source.MappedColumn   `json:"columns,omitempty"`
-		}{o.stored, o.skipped.N, took, rate, o.dryRun, o.from, o.skipped.Groups, columns})
+		}{o.stored, o.skipped.N, o.known, o.deleted, took, rate, o.dryRun, o.from, o.skipped.Groups, columns})
 	}
 	if o.dryRun && columns != nil {
 		rows := make([][]any, len(columns))
@@ -539,19 +583,24 @@ func (o *importing) report(took float64) error {
 		o.PrintTable([]term.Column{term.Left("column"), term.Left("type"), term.Left("becomes"),
 			term.Left("example")}, rows)
 	}
-	if o.created != nil && (o.Whole != nil || o.Hashed != nil) {
+	if o.created != nil && (o.Whole != nil || o.Made != nil) {
 		// The user did not declare this schema: it was derived from the data.
 		o.Printf("collection %s, from %s: %s\n", o.collection, o.Names(),
 			forms.DescribeSchema(*o.created))
 	}
-	skipped := ""
-	if o.skipped.N > 0 {
-		skipped = fmt.Sprintf(", skipped %s", term.Thousands(o.skipped.N))
+	more := ""
+	for _, x := range []struct {
+		what string
+		n    int
+	}{{"skipped", o.skipped.N}, {"unchanged", o.known}, {"deleted", o.deleted}} {
+		if x.n > 0 {
+			more += fmt.Sprintf(", %s %s", x.what, term.Thousands(x.n))
+		}
 	}
 	if o.dryRun {
-		o.Printf("%s can be imported%s; nothing was stored\n", term.Plural(o.stored, "item", "items"), skipped)
+		o.Printf("%s can be imported%s; nothing was stored\n", term.Plural(o.stored, "item", "items"), more)
 		return nil
 	}
-	o.Printf("imported %s%s in %s\n", term.Plural(o.stored, "item", "items"), skipped, term.Seconds(took))
+	o.Printf("imported %s%s in %s\n", term.Plural(o.stored, "item", "items"), more, term.Seconds(took))
 	return nil
 }

@@ -38,7 +38,7 @@ var harmlessFlags = []string{"init", "json", "mode", "from-row", "on-error", "co
 // identity returns what identifies the import. It is zero if the import cannot go on, because a file
 // is standard input or not a regular file.
 func (o *importing) identity() importID {
-	if o.fromStdin() > 0 {
+	if _, pictures := o.pictures(); pictures || o.fromStdin() > 0 { // what is stored says which are left
 		return importID{}
 	}
 	command, files := sha256.New(), sha256.New()
@@ -57,19 +57,8 @@ func (o *importing) identity() importID {
 		fmt.Fprintf(command, "%s=%s\n", f.Name, value)
 	})
 	var paths []string
-	pictures, hasPictures := o.pictures()
 	for _, source := range o.Together {
-		if !hasPictures {
-			paths = append(paths, source.Path())
-		}
-	}
-	if hasPictures {
-		abs, err := filepath.Abs(pictures.Path())
-		if err != nil {
-			return importID{}
-		}
-		fmt.Fprintln(command, abs)
-		pictures.Stamp(files)
+		paths = append(paths, source.Path())
 	}
 	if o.names.LabelNames != "" {
 		paths = append(paths, o.names.LabelNames)
@@ -174,8 +163,6 @@ func (o *importing) begin(d api.Database, c api.Collection) error {
 			return exit.Usagef("--from-row %d: the files have %s", o.from, term.Plural(rows, "row", "rows"))
 		}
 	case o.dryRun || mark == nil || mark.Row == 0:
-	case mark.Files != o.id.files && o.names.Pictures != "":
-		o.Warnf("%s has changed since this import was interrupted: beginning again", o.Names())
 	case mark.Files != o.id.files:
 		return exit.Failedf("%s: changed since this import was interrupted, when %s: --from-row %d goes on there, --from-row 0 begins again",
 			o.Names(), o.rowsIn(mark.Row), mark.Row)
@@ -213,8 +200,9 @@ func (o *importing) put(item *db.Item) error {
 		return &source.RowError{Err: exit.Failedf("%s: row %d has no key: --keys and --key-column say where keys are, --number-from 0 numbers the rows",
 			o.Names(), o.row)}
 	}
+	_, pictures := o.pictures()
 	add := func(b api.Batch) error {
-		if o.merge {
+		if o.merge || pictures { // an item keeps what is not of its file
 			return b.Merge(o.into, item)
 		}
 		return b.Put(o.into, item)
@@ -280,7 +268,7 @@ func (o *importing) failed(err error) error {
 	case isBad:
 		return &partlyError{exit.Failedf("%w", err), fmt.Sprintf(
 			"%s: --on-error skip leaves such rows out and goes on; with a file that you have corrected, --from-row %d goes on", o.rowsIn(o.in), o.in)}
-	case o.id == (importID{}):
+	case o.id == (importID{}) && o.names.Pictures.Folder == "":
 		return &partlyError{err, fmt.Sprintf("%s: with the same input, --from-row %d goes on",
 			o.rowsIn(o.in), o.in)}
 	}

@@ -24,18 +24,25 @@ func putCommand(e *env) *cobra.Command {
 
 		A vector is its numbers, v,v,..., or those that are not 0, each behind its
 		dimension, counted from 0: i:v,i:v,..., and : if there are none. Either goes
-		where the modality is of the other form.`, `
+		where the modality is of the other form.
+
+		--picture stores what import --pictures would: the vectors or the code of a
+		picture, its size and what the camera has noted.`, `
+		fddhdb put photos.db hen.jpg --picture ~/Pictures/hen.jpg --labels bird
 		fddhdb put wiki.db cat.jpg --vector text=.1,.1,.2,0,0,.1,.1,.1,.2,.1 --labels 3,7
 		fddhdb put news.db story --vector text=3:1.5,17:2
 		fddhdb put hashes.db cat.jpg --code 9f3c01d2aa55e870 --field year=2024`).onCollection()
 	vectors := flags.NamedList{Kind: "NAME=v,v,...|NAME=i:v,..."}
 	fields := flags.NamedList{Kind: "NAME=VALUE", Empty: true}
-	var labels, code, payload string
+	var labels, code, payload, picture string
+	var thumbnail bool
 	v.f.Var(&vectors, "vector", "the vector of a modality; repeat it for each")
 	v.f.StringVar(&labels, "labels", "", "labels, `a,b,...`")
 	v.f.Var(&fields, "field", "the value of a field; repeat it for each")
 	v.f.StringVar(&code, "code", "", "the code as `HEX`, in a collection that is given its codes")
 	v.f.StringVar(&payload, "payload", "", "bytes to keep with the item, as `TEXT`")
+	v.f.StringVar(&picture, "picture", "", "make the vectors or the code, and fields, of the picture in `FILE`")
+	v.f.BoolVar(&thumbnail, "thumbnails", false, "with --picture: keep a small picture as the payload")
 	return v.does(func() (err error) {
 		item := source.NewRow()
 		item.Key, item.Labels = v.args[1], flags.SplitList(labels)
@@ -56,8 +63,17 @@ func putCommand(e *env) *cobra.Command {
 		if item.Code, err = parseCode(code); err != nil {
 			return err
 		}
+		switch {
+		case picture != "" && code != "":
+			return exit.Usagef("--picture and --code: one of them makes the code")
+		case thumbnail && (picture == "" || payload != ""):
+			return exit.Usagef("--thumbnails is about --picture, and takes the place of --payload")
+		case picture == "" && code == "" && len(vectors.List) == 0 && !v.given("labels") && len(fields.List) == 0 && payload == "":
+			return exit.Usagef("put %q: nothing to store: --vector NAME=v,v,..., --picture FILE, --code HEX, --labels a,b, --field NAME=VALUE or --payload TEXT", item.Key)
+		}
 		return v.change(func() error {
 			switch bits := v.schema.Bits; {
+			case picture != "":
 			case item.Code != nil && bits == 0:
 				return exit.Usagef("--code: collection %q makes its codes itself", v.c.Name())
 			case item.Code == nil && bits > 0:
@@ -70,6 +86,12 @@ func putCommand(e *env) *cobra.Command {
 			}
 			if item.Fields, err = fieldValues(v.schema, fields.List); err != nil {
 				return err
+			}
+			if picture != "" {
+				if err := source.AddPicture(v.ctx, v.c, v.schema, source.PictureOptions{Thumbnails: thumbnail,
+					Open: v.pictureEncoders}, picture, &item); err != nil {
+					return err
+				}
 			}
 			key, err := v.c.Put(v.ctx, &item)
 			if err != nil {

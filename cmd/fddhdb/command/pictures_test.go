@@ -149,10 +149,10 @@ func TestPictures(t *testing.T) {
 				t.Errorf("the nearest five with turns: %v", keys)
 			}
 		}
-		var item struct{ Fields map[string]int }
+		var item struct{ Fields map[string]any }
 		mustJSON(t, &item, "get", f.db, "copies/half.JPG")
-		if item.Fields["width"] != 160 || item.Fields["height"] != 120 ||
-			item.Fields["bytes"] != len(files["copies/half.JPG"]) {
+		if item.Fields["width"] != 160. || item.Fields["height"] != 120. ||
+			item.Fields["bytes"] != float64(len(files["copies/half.JPG"])) {
 			t.Errorf("%s: %v", hash.name, item.Fields)
 		}
 		if _, has := item.Fields["quality"]; has != (hash.name == "pdq") {
@@ -162,7 +162,7 @@ func TestPictures(t *testing.T) {
 		// More pictures come: the same command takes them in.
 		clitest.WriteFile(t, filepath.Join(folder, "new.png"), string(files["other/two.jpg"]))
 		mustJSON(t, &report, args...)
-		if report.Items != 9 || strings.TrimSpace(must(t, "count", f.db)) != "9" {
+		if report.Items != 1 || strings.TrimSpace(must(t, "count", f.db)) != "9" {
 			t.Error(report)
 		}
 		clitest.Check(t, os.Remove(filepath.Join(folder, "new.png")))
@@ -244,35 +244,95 @@ func TestBrokenPictures(t *testing.T) {
 	says(t, 1, "60000 x 60000", "search", f.db, "--picture", filepath.Join(folder, "vast.png"))
 }
 
-// An interrupted import of pictures continues with the first picture that is not stored. If the folder has
-// changed, the import begins again.
+// Without a hash a collection of pictures has vectors of how they look, and the fields that files and cameras
+// tell. What is stored already is left out the next time, and what somebody has added stays.
+func TestPicturesByLook(t *testing.T) {
+	folder, files := album(t)
+	taken := clitest.WithExif(files["other/two.jpg"], "Acme", "Box", 6, "2024:05:17 18:30:01", "+02:00")
+	clitest.WriteFile(t, filepath.Join(folder, "other", "two.jpg"), string(taken))
+	f := empty(t)
+	args := []string{"import", f.db, "--init", "--pictures", folder, "--folder-labels", "--thumbnails"}
+	var report struct{ Items, Skipped, Unchanged, Deleted int }
+	importing := func(items, unchanged, deleted int, more ...string) {
+		t.Helper()
+		report.Items, report.Unchanged, report.Deleted = 0, 0, 0
+		mustJSON(t, &report, append(slices.Clone(args), more...)...)
+		if report.Items != items || report.Unchanged != unchanged || report.Deleted != deleted {
+			t.Errorf("%+v, want %d items, %d unchanged, %d deleted", report, items, unchanged, deleted)
+		}
+	}
+	importing(8, 0, 0, "--dry-run")
+	importing(8, 0, 0)
+	keys, _ := hitsOf(t, f.db, "--picture", filepath.Join(folder, "scene.png"), "-k", "4")
+	copies := []string{"copies/few.gif", "copies/half.JPG", "copies/poor.jpeg", "scene.png"}
+	if slices.Sort(keys); !slices.Equal(keys, copies) {
+		t.Errorf("a scene finds %v", keys)
+	}
+	var item struct {
+		Labels  []string
+		Fields  map[string]any
+		Payload []byte
+		Vectors map[string][]float32
+	}
+	get := func(key string) {
+		t.Helper()
+		item.Labels, item.Fields, item.Payload = nil, nil, nil
+		mustJSON(t, &item, "get", f.db, key)
+	}
+	get("other/two.jpg")
+	small, err := jpeg.Decode(bytes.NewReader(item.Payload))
+	clitest.Check(t, err)
+	if s := small.Bounds().Size(); s.X != 171 || s.Y != 256 { // the camera was held upright
+		t.Errorf("a thumbnail of %v", s)
+	}
+	if item.Fields["taken_at"] != "2024-05-17T16:30:01Z" || item.Fields["camera"] != "Acme Box" ||
+		!slices.Equal(item.Labels, []string{"other"}) {
+		t.Errorf("%v, labels %v", item.Fields, item.Labels)
+	}
+	importing(0, 8, 0)
+
+	// One changes, one comes, one goes; another one is not of the folder.
+	must(t, "put", f.db, "other/two.jpg", "--labels", "mine", "--field", "camera=x", "--vector",
+		"image="+strings.Repeat("1,", len(item.Vectors["image"])-1)+"1")
+	must(t, "put", f.db, "own.jpg", "--picture", filepath.Join(folder, "scene.png"), "--labels", "mine")
+	clitest.WriteFile(t, filepath.Join(folder, "new.png"), string(files["other/three.png"]))
+	clitest.Check(t, os.Remove(filepath.Join(folder, "scene.png")))
+	importing(2, 6, 1, "--sync", "--dry-run")
+	importing(2, 6, 1, "--sync")
+	if n := strings.TrimSpace(must(t, "count", f.db)); n != "9" {
+		t.Error(n, "items")
+	}
+	get("other/two.jpg")
+	if slices.Sort(item.Labels); !slices.Equal(item.Labels, []string{"mine", "other"}) ||
+		item.Fields["camera"] != "Acme Box" || len(item.Payload) == 0 {
+		t.Errorf("%v, labels %v", item.Fields, item.Labels)
+	}
+	if get("own.jpg"); !slices.Equal(item.Labels, []string{"mine"}) || item.Fields["width"] != 320. {
+		t.Errorf("%v, labels %v", item.Fields, item.Labels)
+	}
+	importing(0, 8, 0)
+}
+
+// An import of pictures that ended early goes on with the pictures that are not stored.
 func TestInterruptedPictures(t *testing.T) {
 	f := empty(t)
 	folder := f.path("pictures")
 	clitest.Check(t, os.Mkdir(folder, 0o777))
 	data := string(coded(t, ".png", scene(1, 8, 8), 0))
-	const n = picturesAtOnce + 20
-	for i := range n {
+	for i := range 300 {
 		clitest.WriteFile(t, filepath.Join(folder, fmt.Sprintf("%04d.png", i)), data)
 	}
+	args := []string{"import", f.db, "--init", "--pictures", folder, "--hash", "pdq"}
+	must(t, args...)
+	must(t, "delete", f.db, "--where", "width = 8 AND bytes > 0")
+	must(t, append(args, "--from-row", "200")...)
+	if out := must(t, args...); !strings.Contains(out, "imported 200 items, unchanged 100") {
+		t.Error(out)
+	}
 	clitest.WriteFile(t, filepath.Join(folder, "broken.png"), "x")
-	args := []string{"import", f.db, "--init", "--pictures", folder}
-	says(t, 1, "1,000 of 1,021 rows are in", append(args, "--on-error", "stop")...)
-	code, _, stderr := do(t, args...)
-	if code != 0 || !strings.Contains(stderr, "going on at row 1,000 of 1,021") {
-		t.Errorf("%d, %s", code, stderr)
-	}
-	if count := strings.TrimSpace(must(t, "count", f.db)); count != "1020" {
-		t.Error(count, "items")
-	}
-
-	says(t, 1, "1,000 of 1,021 rows are in", append(args, "--on-error", "stop")...)
-	clitest.Check(t, os.Remove(filepath.Join(folder, "broken.png")))
-	clitest.WriteFile(t, filepath.Join(folder, "0000a.png"), data)
-	code, stdout, stderr := do(t, args...)
-	if code != 0 || !strings.Contains(stderr, "beginning again") ||
-		!strings.Contains(stdout, "imported 1,021 items") {
-		t.Errorf("%d, %s, %s", code, stdout, stderr)
+	says(t, 1, "nothing was stored", append(args, "--on-error", "stop")...)
+	if _, out, stderr := do(t, args...); !strings.Contains(out, "imported 0 items, skipped 1, unchanged 300") {
+		t.Error(out, stderr)
 	}
 }
 
@@ -285,6 +345,9 @@ func TestMistakesWithPictures(t *testing.T) {
 		`--hash "pdq": --texts takes simhash`:      "--init --texts x.txt --hash pdq",
 		"no such file":                             "--init --pictures " + folder + "/none",
 		"it is a file; a folder is expected":       "--init --pictures " + folder + "/notes.txt",
+		"--encoder and --hash":                     "--init --pictures " + folder + " --hash pdq --encoder x",
+		"--encoder is about --init":                "--encoder x --pictures " + folder,
+		"--sync is about --pictures":               "--sync --items x.jsonl",
 		"--hash makes the codes":                   "--init --hash pdq --items x.jsonl",
 		"--pictures and --texts":                   "--init --pictures " + folder + " --texts x.txt",
 		"--pictures has whole items":               "--init --pictures " + folder + " --labels x.txt",
@@ -311,10 +374,10 @@ func TestMistakesWithPictures(t *testing.T) {
 	must(t, "import", f.db, "--collection", "p", "--pictures", folder)
 	says(t, 2, "only pdq has turns", "search", f.db, "--collection", "p", "--picture", picture, "--turns")
 	says(t, 2, "search by --text for a hash of texts", "search", f.db, "--collection", "p", "--text", "a cat")
-	says(t, 2, "--picture", "search", f.db, "--collection", "p", "--image", picture)
 	must(t, "init", f.db, "--collection", "v", "--modality", "e:2")
-	says(t, 2, "learns its codes from vectors", "search", f.db, "--collection", "v", "--picture", picture)
-	says(t, 2, "learns its codes from vectors", "import", f.db, "--collection", "v", "--pictures", folder)
+	says(t, 2, "has no encoder of input file", "search", f.db, "--collection", "v", "--picture", picture)
+	says(t, 2, "has no encoder of pictures", "import", f.db, "--collection", "v", "--pictures", folder)
+	says(t, 2, "has vectors of pictures", "import", f.db, "--collection", "v", "--pictures", folder, "--hash", "pdq")
 	must(t, "init", f.db, "--collection", "own", "--codes", "64", "--hash", "mine")
 	says(t, 2, "by mine, which this version does not know", "search", f.db, "--collection", "own", "--picture",
 		picture)

@@ -25,8 +25,7 @@ type searching struct {
 	*verb
 	from, to                          string
 	vectors, vector, key, code, codes string
-	texts, images                     []string // for an encoder; texts also for a hash
-	picture                           []string // files, for a hash
+	texts, picture                    []string // for an encoder or a hash; picture are files
 	turns                             bool     // all of a picture
 	row, k, radius                    int
 	rerank, after, facets             string
@@ -43,7 +42,7 @@ type searching struct {
 }
 
 func searchCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "search DIR (--text TEXT | --image FILE | --picture FILE | --from NAME --vectors FILE | --key KEY | --code HEX)",
+	v := e.verb(groupLearn, "search DIR (--text TEXT | --picture FILE | --from NAME --vectors FILE | --key KEY | --code HEX)",
 		"Find the items whose codes are nearest", `
 		Search finds the items whose codes differ from the code of the query in the fewest
 		bits. It is exact: no item that it leaves out is nearer.
@@ -51,12 +50,10 @@ func searchCommand(e *env) *cobra.Command {
 		A query is one of
 		  --text TEXT       a text, of which an encoder makes a vector (see encoder); repeat
 		                    it for several queries
-		  --image FILE      a file, such as a picture, for an encoder of files
-		  --picture FILE    a picture, in a collection whose codes are a hash of pictures (see
-		                    init --hash): a JPEG, PNG, GIF or WebP; repeat it for several
-		                    queries. --turns finds it turned and mirrored, too, by pdq: an
-		                    item counts by the nearest of the eight. In a collection of
-		                    simhash, --text is hashed likewise
+		  --picture FILE    a picture, of which an encoder of files makes a vector; repeat it
+		                    for several queries. Where a hash makes the codes (see init --hash),
+		                    it is hashed, and --text likewise. --turns finds a picture turned
+		                    and mirrored, too, by pdq: an item counts by the nearest of the eight
 		  --vectors FILE    vectors of the modality --from, each row a query, or only the row
 		                    --row N, counted from 0. - is standard input: a .npy, or text, a
 		                    vector a line, each answered as it comes
@@ -66,7 +63,7 @@ func searchCommand(e *env) *cobra.Command {
 		                    of the total too
 		  --code HEX        a code, bytes in the order of the .npy
 		  --codes FILE      a .npy of packed codes, each row a query
-		Where one modality has an encoder, --text and --image need no --from. --to keeps to
+		Where one modality has an encoder, --text and --picture need no --from. --to keeps to
 		items that have that modality.
 
 		-k is the number of hits, by default 10. --radius finds all items within so many bits:
@@ -118,10 +115,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
 	f.StringArrayVar(&o.texts, "text", nil, "query by a `TEXT`; repeat it for several queries")
-	f.StringArrayVar(&o.images, "image", nil,
-		"query by a `FILE`, such as a picture; repeat it for several queries")
-	f.StringArrayVar(&o.picture, "picture", nil,
-		"query by a picture, a `FILE`, in a collection with a --hash; repeat it for several queries")
+	f.StringArrayVar(&o.picture, "picture", nil, "query by a picture, a `FILE`; repeat it for several queries")
 	f.BoolVar(&o.turns, "turns", false, "with --picture: turned and mirrored, too")
 	f.StringVar(&o.vectors, "vectors", "",
 		"query by the vectors in `FILE`, which are of the modality --from; -: standard input")
@@ -145,7 +139,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html")
 	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
-	usage.Matter(f, "text", "image", "picture", "from", "vectors", "row", "vector", "key", "code", "to", "k",
+	usage.Matter(f, "text", "picture", "from", "vectors", "row", "vector", "key", "code", "to", "k",
 		"radius", "where", "recall", "rerank", "include", "explain", "json")
 	return v.does(func() error {
 		if err := o.check(); err != nil {
@@ -158,17 +152,17 @@ func searchCommand(e *env) *cobra.Command {
 // check checks that flags go together and are possible for some collection.
 func (o *searching) check() (err error) {
 	given := 0
-	for _, flag := range []string{"text", "image", "picture", "vectors", "vector", "key", "code", "codes"} {
+	for _, flag := range []string{"text", "picture", "vectors", "vector", "key", "code", "codes"} {
 		if o.given(flag) && o.f.Lookup(flag).Value.String() != "" {
 			given++
 		}
 	}
-	byCode := o.code != "" || o.codes != "" || len(o.picture) > 0
+	byCode := o.code != "" || o.codes != ""
 	switch {
 	case given == 0:
-		return exit.Usagef("search needs a query: --text TEXT, --image FILE, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
+		return exit.Usagef("search needs a query: --text TEXT, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
 	case given > 1:
-		return exit.Usagef("search takes one of --text, --image, --picture, --vectors, --vector, --key, --code and --codes, not several")
+		return exit.Usagef("search takes one of --text, --picture, --vectors, --vector, --key, --code and --codes, not several")
 	case o.vectors+o.vector != "" && o.from == "":
 		return exit.Usagef("--from NAME is missing: the modality that the vectors are of")
 	case o.from != "" && byCode:
@@ -184,8 +178,8 @@ func (o *searching) check() (err error) {
 	case o.turns && (o.after != "" || o.facets != "" || o.explain):
 		return exit.Usagef("--turns merges eight answers: --after, --facets and --explain are of one")
 	case o.after != "" && (o.vectors+o.codes != "" && !o.given("row") ||
-		len(o.texts)+len(o.images)+len(o.picture) > 1):
-		return exit.Usagef("--after is behind the hits of one query: say which with --row, or give one --text, --image or --picture")
+		len(o.texts)+len(o.picture) > 1):
+		return exit.Usagef("--after is behind the hits of one query: say which with --row, or give one --text or --picture")
 	case o.sheet == "" && o.pictures != "":
 		return exit.Usagef("--pictures is for --sheet FILE, which is not given")
 	case !o.json && o.include.Parts&(db.IncludePayload|db.IncludeVectors) != 0:
@@ -201,7 +195,7 @@ func (o *searching) check() (err error) {
 		// for package db 0 is none; this admits all that 0 does
 		o.minSimilarity = -math.SmallestNonzeroFloat32
 	}
-	return checkInputs(o.texts, o.images)
+	return checkInputs(o.texts, o.picture)
 }
 
 // A queryName is the name of a query in the output: the row number in a file, a key, a
@@ -211,7 +205,7 @@ type queryName = any
 // run answers the queries of the flags.
 func (o *searching) run() (err error) {
 	var encoder *db.Encoder
-	if len(o.images) > 0 || len(o.texts) > 0 && o.schema.Hash == "" {
+	if len(o.picture)+len(o.texts) > 0 && o.schema.Bits == 0 {
 		if encoder, err = o.chooseEncoder(); err != nil {
 			return err
 		}
@@ -272,7 +266,7 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 	case encoder == nil && len(o.picture)+len(o.texts) > 0:
 		return o.eachHashed(answer)
 	case encoder != nil:
-		return o.eachEncoded(encoder, append(o.texts, o.images...), o.m, answer)
+		return o.eachEncoded(encoder, append(o.texts, o.picture...), o.m, answer)
 	case o.vector != "":
 		q, err := source.ParseQuery(o.m, o.vector)
 		if err != nil {
@@ -469,8 +463,6 @@ func (o *searching) title(name queryName) string {
 		what = "code"
 	case len(o.texts) > 0:
 		what = "text"
-	case len(o.images) > 0:
-		what = "file"
 	case len(o.picture) > 0:
 		what = "picture"
 	}

@@ -24,13 +24,13 @@ func (o *searching) eachHashed(f func(queryName, db.Query) error) error {
 		}
 	}
 	for _, file := range o.picture {
-		m, _, err := picture.ReadFile(file)
+		m, err := picture.Read(file)
 		if err != nil {
 			return exit.Failedf("--picture %s: %w", file, err)
 		}
-		code, _ := hash.OfPicture(m)
+		code, _ := hash.OfPicture(m.Image)
 		if o.turns {
-			turns, _ := perceptual.PDQTurns(m)
+			turns, _ := perceptual.PDQTurns(m.Image)
 			o.turned = turns[:]
 		}
 		if err := f(file, db.Query{Code: code}); err != nil {
@@ -48,8 +48,8 @@ func (o *searching) chooseHash() (*perceptual.Hash, error) {
 	}
 	hash, name := perceptual.Named(o.schema.Hash), o.c.Name()
 	switch {
-	case o.schema.Bits == 0:
-		return nil, exit.Usagef("%s: collection %q learns its codes from vectors: search by --image, --vectors or --key", flag, name)
+	case o.from != "":
+		return nil, exit.Usagef("--from: collection %q has codes and no modalities: leave it out", name)
 	case o.schema.Hash == "":
 		return nil, exit.Usagef("%s: collection %q does not say which hash makes its codes, as init --hash does: search by --code or --key", flag, name)
 	case hash == nil:

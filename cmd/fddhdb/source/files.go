@@ -46,10 +46,10 @@ type FileNames struct {
 	Vectors                                 []VectorFile
 	Codes, Labels, LabelNames, Fields, Keys string
 	Items                                   Input
-	Pictures                                string // a folder
+	Pictures                                PictureOptions
 	Texts                                   Input
 	TextColumn                              string  // of Texts, if they are a table
-	Hash                                    string  // of Pictures or Texts; "": that of the collection
+	Hash                                    string  // of Texts; "": that of the collection
 	Mapping                                 Mapping // about the columns of Items or Texts
 	Lenient                                 bool    // ignore what Items have and the collection has not
 	Declared                                bool    // Fields have to say their types
@@ -69,7 +69,7 @@ type Files struct {
 	Labels  *Labels
 	Fields  *Fields
 	Whole   *Items
-	Hashed  Hashed // nil: none
+	Made    Made // nil: none
 
 	LeastRow int64 // bytes of the vectors of a row; set by Check
 }
@@ -107,13 +107,13 @@ func (in *Files) open(n FileNames) (err error) {
 		}},
 		{n.Fields, func() (Source, error) { in.Fields, err = OpenFields(n.Fields); return in.Fields, err }},
 		{n.Keys, func() (Source, error) { return OpenKeys(n.Keys) }},
-		{n.Pictures, func() (Source, error) {
-			in.Hashed, err = OpenPictures(n.Pictures, n.Hash)
-			return in.Hashed, err
+		{n.Pictures.Folder, func() (Source, error) {
+			in.Made, err = OpenPictures(n.Pictures)
+			return in.Made, err
 		}},
 		{n.Texts.Path, func() (Source, error) {
-			in.Hashed, err = OpenTexts(n.Texts, n.Hash, n.TextColumn, n.Mapping)
-			return in.Hashed, err
+			in.Made, err = OpenTexts(n.Texts, n.Hash, n.TextColumn, n.Mapping)
+			return in.Made, err
 		}},
 		{n.Items.Path, func() (Source, error) {
 			in.Whole,
@@ -141,8 +141,8 @@ func (in *Files) Schema() (db.Schema, error) {
 	if in.Whole != nil {
 		return in.Whole.Schema()
 	}
-	if in.Hashed != nil {
-		return in.Hashed.Schema()
+	if in.Made != nil {
+		return in.Made.Schema()
 	}
 	var s db.Schema
 	for _, v := range in.Vectors {
@@ -168,8 +168,8 @@ func (in *Files) Check(ctx context.Context, c api.Collection, merge bool) error 
 	if in.Whole != nil {
 		return in.Whole.Check(c, s, merge)
 	}
-	if in.Hashed != nil {
-		return in.Hashed.Check(c, s)
+	if in.Made != nil {
+		return in.Made.Check(ctx, c, s)
 	}
 	for _, v := range in.Vectors {
 		m, err := FindModality(c.Name(), s, "--vectors", v.Modality)

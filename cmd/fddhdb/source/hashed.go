@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -9,31 +10,26 @@ import (
 	"github.com/fddhdb/fddhdb/db/api"
 )
 
-// A Hashed source makes the codes of its items: Pictures or Texts.
-type Hashed interface {
+// A Made source makes the codes or vectors of its items: Pictures or Texts.
+type Made interface {
 	Source
 
 	// Schema returns the schema of a collection for the items.
 	Schema() (db.Schema, error)
 
 	// Check takes the schema of the collection.
-	Check(c api.Collection, schema db.Schema) error
+	Check(ctx context.Context, c api.Collection, schema db.Schema) error
 }
 
 // hashed is a source that makes the codes of its items.
 type hashed struct {
 	flag  string // that names the source
 	given string // the hash that the user wants; "": that of the collection
-	usual string // the hash of a collection that is made without one
 	hash  *perceptual.Hash
 }
 
-// choose chooses the hash that is given, or the usual one.
-func (s *hashed) choose() error {
-	name := s.given
-	if name == "" {
-		name = s.usual
-	}
+// choose chooses a hash by its name.
+func (s *hashed) choose(name string) error {
 	s.hash = perceptual.Named(name)
 	if s.hash != nil && (s.hash.OfPicture == nil) == (s.flag == "--texts") {
 		return nil
@@ -62,6 +58,5 @@ func (s *hashed) check(c api.Collection, schema db.Schema) error {
 		return exit.Usagef("--hash %s: the codes of collection %q are by %s, and codes of two hashes do not compare",
 			s.given, c.Name(), schema.Hash)
 	}
-	s.given = schema.Hash
-	return s.choose()
+	return s.choose(schema.Hash)
 }

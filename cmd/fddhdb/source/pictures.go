@@ -2,39 +2,75 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"image"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 )
 
-// aheadOfReader is how many pictures by processor are read or wait to be taken.
-const aheadOfReader = 4
+// How far a folder is read ahead.
+const (
+	aheadOfReader   = 4  // pictures by processor that are read or wait to be taken
+	encodedTogether = 16 // pictures that an encoder gets at once
+)
 
 // pictureEndings are the endings of file names that an import reads as pictures.
 var pictureEndings = []string{".jpg", ".jpeg", ".png", ".gif", ".webp"}
+
+// A PictureEncoder makes the vectors of a modality of pictures: by OfPicture, or else by Encode from paths of
+// files.
+type PictureEncoder struct {
+	Modality  string
+	OfPicture func(image.Image) []float32
+	Encode    func(ctx context.Context, files []string) ([]encoder.Vector, error)
+}
+
+// PictureOptions say what becomes of the pictures in a folder.
+type PictureOptions struct {
+	Folder     string
+	Hash       string // makes codes; "": that of the collection
+	Labels     bool   // the folders on the path of a picture are its labels
+	Thumbnails bool   // the payload of an item is a small picture
+
+	// Modality is that of the vectors of a new collection. Without a name the collection gets codes.
+	Modality db.Modality
+	Encoders []db.Encoder // of a new collection
+
+	// Open returns the encoders of pictures of a collection.
+	Open func(schema db.Schema) ([]PictureEncoder, error)
+}
 
 // Pictures is a folder of pictures, with the folders below it. Row i is picture i, by path. Its key is the
 // path below the folder, with slashes.
 type Pictures struct {
 	hashed
-	folder string
-	files  []found
-	fields map[string]bool // those of pictureFields that the collection has
+	PictureOptions
+	files    []found
+	unread   string // a folder that could not be read; "": none
+	encoders []PictureEncoder
+	schema   db.Schema
+	stored   func(key string) (*db.Item, error)
+	encode   func(e PictureEncoder, files []string) ([]encoder.Vector, error)
 
 	at     int // the next file
-	queue  []chan hashedPicture
-	asked  int // the next file to be read
+	queue  []chan *madePicture
+	made   []*madePicture // the first files of the queue, with vectors
+	asked  int            // the next file to be read
 	free   chan struct{}
 	closed chan struct{}
 	work   sync.WaitGroup
@@ -47,27 +83,38 @@ type found struct {
 	err  error // the file, or a folder, cannot be read
 }
 
-// A hashedPicture has the code and the fields of a picture, or the reason why there is no code.
-type hashedPicture struct {
-	code   []byte
-	fields map[string]any
-	err    error
+// A madePicture is what becomes of a picture, or the reason why nothing does.
+type madePicture struct {
+	key     string
+	file    string
+	code    []byte
+	labels  []string
+	fields  map[string]any
+	payload []byte
+	vectors map[string][]float32
+	sparse  map[string]db.Sparse
+	err     error
 }
 
-// OpenPictures finds the pictures in a folder. "" is the hash of the collection.
-func OpenPictures(folder, hash string) (*Pictures, error) {
-	s := &Pictures{hashed: hashed{flag: "--pictures", given: hash, usual: "pdq"}, folder: folder,
+// ErrUnchanged is the error of the row of a picture that is stored already.
+var ErrUnchanged = &RowError{errors.New("the picture is stored already")}
+
+// OpenPictures finds the pictures in a folder.
+func OpenPictures(o PictureOptions) (*Pictures, error) {
+	s := &Pictures{PictureOptions: o, hashed: hashed{flag: "--pictures", given: o.Hash},
 		free: make(chan struct{}, runtime.GOMAXPROCS(0)), closed: make(chan struct{})}
-	if err := s.choose(); err != nil {
-		return nil, err
+	if o.Hash != "" {
+		if err := s.choose(o.Hash); err != nil {
+			return nil, err
+		}
 	}
-	if info, err := os.Stat(folder); err != nil {
+	if info, err := os.Stat(o.Folder); err != nil {
 		return nil, fmt.Errorf("--pictures: %w", err)
 	} else if !info.IsDir() {
-		return nil, exit.Usagef("--pictures %s: it is a file; a folder is expected", folder)
+		return nil, exit.Usagef("--pictures %s: it is a file; a folder is expected", o.Folder)
 	}
 	// A link is followed to the folder itself, and to no other.
-	root, err := filepath.EvalSymlinks(folder)
+	root, err := filepath.EvalSymlinks(o.Folder)
 	if err == nil {
 		err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if path == root && err != nil {
@@ -78,6 +125,9 @@ func OpenPictures(folder, hash string) (*Pictures, error) {
 				return nil
 			}
 			f := found{err: err}
+			if err != nil {
+				s.unread = path
+			}
 			if f.path, err = filepath.Rel(root, path); err == nil && f.err == nil {
 				f.info, f.err = os.Stat(path)
 			}
@@ -90,13 +140,13 @@ func OpenPictures(folder, hash string) (*Pictures, error) {
 	}
 	slices.SortFunc(s.files, func(a, b found) int { return strings.Compare(a.path, b.path) })
 	if err == nil && len(s.files) == 0 {
-		err = exit.Failedf("--pictures %s: there is no %s in it", folder, strings.Join(pictureEndings, ", "))
+		err = exit.Failedf("--pictures %s: there is no %s in it", o.Folder, strings.Join(pictureEndings, ", "))
 	}
 	return s, err
 }
 
 // Path implements Source, as do Rows, Close and next.
-func (s *Pictures) Path() string { return s.folder }
+func (s *Pictures) Path() string { return s.Folder }
 func (s *Pictures) Rows() int    { return len(s.files) }
 
 func (s *Pictures) Close() error {
@@ -112,27 +162,53 @@ func (s *Pictures) Skip(_ context.Context, n int) error {
 	return nil
 }
 
-// Name returns the path of a picture.
-func (s *Pictures) Name(row int) string { return filepath.ToSlash(s.files[row].path) }
+// Name returns the key of a picture.
+func (s *Pictures) Name(row int) string { return keyOf(s.files[row].path) }
 
-// Stamp writes what changes when the folder does: paths, sizes and times of modification.
-func (s *Pictures) Stamp(w io.Writer) {
-	for _, f := range s.files {
-		if f.info != nil {
-			fmt.Fprintf(w, "%q %d %d\n", f.path, f.info.Size(), f.info.ModTime().UnixNano())
+func keyOf(path string) string { return filepath.ToSlash(path) }
+
+// Gone returns the keys of a collection that are pictures of this import or an earlier one, by the field
+// modified, and have no file in the folder.
+func (s *Pictures) Gone(ctx context.Context, c api.Collection) (keys []string, err error) {
+	if s.unread != "" {
+		return nil, exit.Failedf("--sync: %s cannot be read, so nothing was deleted", s.unread)
+	}
+	there := make(map[string]bool, len(s.files))
+	for row := range s.files {
+		there[s.Name(row)] = true
+	}
+	for key, err := range c.Keys(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if there[key] {
+			continue
+		}
+		it, err := c.Get(ctx, key)
+		if err != nil && !errors.Is(err, db.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil && it.Fields["modified"] != nil {
+			keys = append(keys, key)
 		}
 	}
+	return keys, nil
 }
 
 // pictureFields are the fields of pictures. Quality is of hashes that tell it.
-var pictureFields = []string{"width", "height", "bytes", "quality"}
+var pictureFields = []db.Field{{Name: "width", Type: db.Int}, {Name: "height", Type: db.Int},
+	{Name: "bytes", Type: db.Int}, {Name: "modified", Type: db.Time}, {Name: "taken_at", Type: db.Time},
+	{Name: "camera", Type: db.String}, {Name: "quality", Type: db.Int}}
 
 // Schema returns the schema of a collection for the pictures.
 func (s *Pictures) Schema() (db.Schema, error) {
-	out := s.hashed.schema()
-	for _, name := range pictureFields {
-		if name != "quality" || s.hash.Name == "pdq" {
-			out.Fields = append(out.Fields, db.Field{Name: name, Type: db.Int})
+	out := db.Schema{Modalities: []db.Modality{s.Modality}, Encoders: s.Encoders}
+	if s.Modality.Name == "" {
+		out = s.hashed.schema()
+	}
+	for _, f := range pictureFields {
+		if f.Name != "quality" || out.Hash == "pdq" {
+			out.Fields = append(out.Fields, f)
 		}
 	}
 	return out, nil
@@ -140,60 +216,246 @@ func (s *Pictures) Schema() (db.Schema, error) {
 
 // Check takes the schema of the collection. Fields of pictures that it lacks, or has of another type, are
 // left out.
-func (s *Pictures) Check(c api.Collection, schema db.Schema) error {
-	s.fields = map[string]bool{}
-	for _, f := range schema.Fields {
-		s.fields[f.Name] = f.Type == db.Int
+func (s *Pictures) Check(ctx context.Context, c api.Collection, schema db.Schema) (err error) {
+	s.schema = schema
+	s.stored = func(key string) (*db.Item, error) { return c.Get(ctx, key) }
+	s.encode = func(e PictureEncoder, files []string) ([]encoder.Vector, error) { return e.Encode(ctx, files) }
+	if len(schema.Modalities) == 0 {
+		return s.hashed.check(c, schema)
 	}
-	return s.hashed.check(c, schema)
+	if s.given != "" {
+		return exit.Usagef("--hash %s: collection %q has vectors of pictures, and no codes of a hash: make another one with --init --collection NAME",
+			s.given, c.Name())
+	}
+	s.encoders, err = s.Open(schema)
+	return err
 }
 
 func (s *Pictures) next(item *db.Item) error {
 	if s.at == len(s.files) {
 		return io.EOF
 	}
-	for ; s.asked < len(s.files) && len(s.queue) < aheadOfReader*cap(s.free); s.asked++ {
-		answer := make(chan hashedPicture, 1)
+	s.readAhead()
+	if len(s.made) == 0 {
+		for range min(encodedTogether, len(s.queue)) {
+			s.made = append(s.made, <-s.queue[0])
+			s.queue = s.queue[1:]
+		}
+		s.readAhead()
+		for _, e := range s.encoders {
+			if err := s.addVectors(e); err != nil {
+				return err
+			}
+		}
+	}
+	p := s.made[0]
+	s.made = s.made[1:]
+	item.Key, item.Labels, item.Fields = p.key, p.labels, p.fields
+	p.addTo(item)
+	s.at++
+	return p.err
+}
+
+// addTo sets all that an item gets of a picture, but for its fields.
+func (p *madePicture) addTo(item *db.Item) {
+	item.Code = p.code
+	maps.Copy(item.Vectors, p.vectors)
+	maps.Copy(item.Sparse, p.sparse)
+	if p.payload != nil {
+		item.Payload = p.payload
+	}
+}
+
+// AddPicture adds a picture to an item of a collection: what import --pictures would store of it, but for the
+// field modified, so that --sync of a folder does not miss a file of the item. Fields that the item has stay.
+func AddPicture(ctx context.Context, c api.Collection, schema db.Schema, o PictureOptions, file string,
+	item *db.Item) error {
+	s := &Pictures{PictureOptions: o, hashed: hashed{flag: "--picture"}}
+	if err := s.Check(ctx, c, schema); err != nil {
+		return err
+	}
+	p := &madePicture{file: file}
+	if err := s.make(p); err != nil {
+		return exit.Failedf("--picture %s: %w", file, err)
+	}
+	s.made = []*madePicture{p}
+	for _, e := range s.encoders {
+		if err := s.addVectors(e); err != nil {
+			return err
+		}
+	}
+	if p.err != nil {
+		return p.err
+	}
+	for name, value := range p.fields {
+		if _, has := item.Fields[name]; !has && name != "modified" {
+			item.Fields[name] = value
+		}
+	}
+	p.addTo(item)
+	return nil
+}
+
+// bad returns the error of the row of a picture.
+func (p *madePicture) bad(err error) error { return &RowError{fmt.Errorf("%q: %w", p.key, err)} }
+
+// readAhead starts to read the next files.
+func (s *Pictures) readAhead() {
+	most := max(encodedTogether, aheadOfReader*cap(s.free))
+	for ; s.asked < len(s.files) && len(s.queue) < most; s.asked++ {
+		answer := make(chan *madePicture, 1)
 		s.queue = append(s.queue, answer)
 		f := s.files[s.asked]
 		s.work.Go(func() {
 			select {
 			case s.free <- struct{}{}:
-				answer <- s.read(f)
+				p := &madePicture{key: keyOf(f.path), file: filepath.Join(s.Folder, f.path)}
+				p.err = s.read(p, f)
+				answer <- p
 				<-s.free
 			case <-s.closed:
 			}
 		})
 	}
-	p := <-s.queue[0]
-	s.queue = s.queue[1:]
-	item.Key, item.Code, item.Fields = s.Name(s.at), p.code, p.fields
-	s.at++
-	if p.err != nil {
-		return &RowError{fmt.Errorf("%q: %w", item.Key, p.err)}
+}
+
+// read makes what it can of a picture without encoders of files.
+func (s *Pictures) read(p *madePicture, f found) error {
+	if f.err != nil {
+		return p.bad(picture.Reason(f.err))
+	}
+	old, err := s.stored(p.key)
+	if err != nil && !errors.Is(err, db.ErrNotFound) {
+		return err
+	}
+	if s.Labels {
+		folders := strings.Split(p.key, "/")
+		p.labels = folders[:len(folders)-1]
+	}
+	if old != nil {
+		if s.unchanged(old, p.labels, f.info) {
+			return ErrUnchanged
+		}
+		if s.Labels { // those that somebody has given stay
+			p.labels = append(slices.Clip(p.labels), old.Labels...)
+		}
+	}
+	if err := s.make(p); err != nil {
+		return p.bad(err)
 	}
 	return nil
 }
 
-// read hashes a picture.
-func (s *Pictures) read(f found) (p hashedPicture) {
-	if f.err != nil {
-		p.err = picture.Reason(f.err)
-		return p
-	}
-	m, size, err := picture.ReadFile(filepath.Join(s.folder, f.path))
+// make decodes a picture and makes its code, the vectors of built-in encoders, its fields and the thumbnail.
+func (s *Pictures) make(p *madePicture) error {
+	m, err := picture.Read(p.file)
 	if err != nil {
-		p.err = err
-		return p
+		return err
 	}
-	var quality int
-	p.code, quality = s.hash.OfPicture(m)
-	p.fields = map[string]any{}
-	for name, value := range map[string]int64{"width": int64(m.Bounds().Dx()),
-		"height": int64(m.Bounds().Dy()), "bytes": size, "quality": int64(quality)} {
-		if s.fields[name] && value >= 0 {
-			p.fields[name] = value
+	quality := -1
+	if s.hash != nil {
+		p.code, quality = s.hash.OfPicture(m.Image)
+	}
+	p.vectors, p.sparse = map[string][]float32{}, map[string]db.Sparse{}
+	for _, e := range s.encoders {
+		if e.OfPicture != nil {
+			p.vectors[e.Modality] = e.OfPicture(m.Upright())
 		}
 	}
-	return p
+	if s.Thumbnails {
+		if p.payload, err = m.Thumbnail(); err != nil {
+			return err
+		}
+	}
+	p.fields = s.fieldsOf(m, quality)
+	return nil
+}
+
+// unchanged reports whether an item has all that the import would give it, of a file that is as it was.
+func (s *Pictures) unchanged(old *db.Item, labels []string, info fs.FileInfo) bool {
+	modified, _ := old.Fields["modified"].(time.Time)
+	if old.Fields["bytes"] != info.Size() || !modified.Equal(info.ModTime().Truncate(time.Microsecond)) ||
+		s.Thumbnails && len(old.Payload) == 0 {
+		return false
+	}
+	for _, e := range s.encoders {
+		_, sparse := old.Sparse[e.Modality]
+		if _, dense := old.Vectors[e.Modality]; !dense && !sparse {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(old.Labels, l) })
+}
+
+// fieldsOf returns the fields of a picture that the collection has.
+func (s *Pictures) fieldsOf(m *picture.Picture, quality int) map[string]any {
+	all := map[string]any{"width": int64(m.Bounds().Dx()), "height": int64(m.Bounds().Dy()), "bytes": m.Bytes,
+		"modified": m.Modified.Truncate(time.Microsecond)}
+	if quality >= 0 {
+		all["quality"] = int64(quality)
+	}
+	if !m.TakenAt.IsZero() {
+		all["taken_at"] = m.TakenAt
+	}
+	if m.Camera != "" {
+		all["camera"] = m.Camera
+	}
+	fields := map[string]any{}
+	for _, f := range pictureFields {
+		has := func(of db.Field) bool { return of.Name == f.Name && of.Type == f.Type }
+		if value, ok := all[f.Name]; ok && slices.ContainsFunc(s.schema.Fields, has) {
+			fields[f.Name] = value
+		}
+	}
+	return fields
+}
+
+// addVectors adds the vectors of an encoder of files to the pictures that wait. A picture that the encoder
+// refuses costs only itself.
+func (s *Pictures) addVectors(e PictureEncoder) error {
+	if e.Encode == nil {
+		return nil
+	}
+	var all []*madePicture
+	var files []string
+	for _, p := range s.made {
+		if p.err == nil {
+			all, files = append(all, p), append(files, p.file)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	vectors, err := s.encode(e, files)
+	if isRefused(err) {
+		vectors = make([]encoder.Vector, len(all))
+		for i, p := range all {
+			one, err := s.encode(e, files[i:i+1])
+			switch {
+			case isRefused(err):
+				p.err = p.bad(err)
+			case err != nil:
+				return err
+			default:
+				vectors[i] = one[0]
+			}
+		}
+	} else if err != nil {
+		return err
+	}
+	for i, p := range all {
+		switch x := vectors[i]; {
+		case x.Sparse != nil:
+			p.sparse[e.Modality] = *x.Sparse
+		case x.Dense != nil:
+			p.vectors[e.Modality] = x.Dense
+		}
+	}
+	return nil
+}
+
+// isRefused reports whether an encoder says that it makes no vector of an input.
+func isRefused(err error) bool {
+	var failed *encoder.Error
+	return errors.As(err, &failed) && failed.Reason == encoder.Refused
 }

@@ -1,6 +1,8 @@
 package source
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -29,8 +31,8 @@ type Texts struct {
 
 // OpenTexts opens a file of texts. The column, and the mapping of further columns, are of a table.
 func OpenTexts(in Input, hash, column string, say Mapping) (*Texts, error) {
-	s := &Texts{hashed: hashed{flag: "--texts", given: hash, usual: "simhash"}, field: fieldName(column)}
-	if err := s.choose(); err != nil {
+	s := &Texts{hashed: hashed{flag: "--texts", given: hash}, field: fieldName(column)}
+	if err := s.choose(cmp.Or(hash, "simhash")); err != nil {
 		return nil, err
 	}
 	ext := strings.ToLower(filepath.Ext(in.Path))
@@ -91,7 +93,7 @@ func (s *Texts) Schema() (db.Schema, error) {
 }
 
 // Check takes the schema of the collection.
-func (s *Texts) Check(c api.Collection, schema db.Schema) error {
+func (s *Texts) Check(_ context.Context, c api.Collection, schema db.Schema) error {
 	if err := s.hashed.check(c, schema); err != nil {
 		return err
 	}
