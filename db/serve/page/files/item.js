@@ -214,7 +214,8 @@ async function labelSome(of, keys, name, add) {
   }
 }
 
-export const create = (page) => edit(page, null, null);
+// create shows the form of a new item; with a picture that was opened, it is stored with it.
+export const create = (page, picture) => edit(page, null, null, picture);
 
 async function change(page, key) {
   try {
@@ -227,7 +228,7 @@ async function change(page, key) {
 
 // edit shows the form of an item, or of a new one. etag is that of the item as it was read: if somebody else
 // changes it meanwhile, storing it fails.
-function edit(page, item, etag) {
+function edit(page, item, etag, picture) {
   const { collection } = page;
   const inputs = [];
   // row adds an input to the form; store puts its value into the item.
@@ -237,7 +238,7 @@ function edit(page, item, etag) {
     inputs.push(store);
     return h("div", { class: "stack" }, h("label", { for: id }, name), input, hint && h("p", { class: "hint" }, hint));
   };
-  const key = h("input", { type: "search", value: item?.key ?? "", disabled: item !== null, placeholder: "without one it gets a number" });
+  const key = h("input", { type: "search", value: item?.key ?? picture?.name ?? "", disabled: item !== null, placeholder: "without one it gets a number" });
   const labels = h("textarea", { rows: 2 });
   const before = filled(labels, (item?.labels ?? []).join("\n"));
   const parts = [
@@ -245,10 +246,11 @@ function edit(page, item, etag) {
     row("Labels, one a line", labels, null, (out) => {
       if (labels.value !== before) out.labels = labels.value.split("\n").map((l) => l.trim()).filter(Boolean);
     }),
-    ...(collection.modalities.length ? [] : [code(row, collection, item?.code)]),
+    ...(picture ? [h("img", { src: picture.url, alt: "" })] : []),
+    ...(collection.modalities.length || picture ? [] : [code(row, collection, item?.code)]),
     ...collection.fields.map((f) => field(row, f, item?.fields?.[f.name])),
-    ...collection.modalities.map((m) => vector(row, page, m, item?.vectors?.[m.name] !== undefined)),
-    payload(row, item?.payload),
+    ...collection.modalities.filter((m) => m.name !== picture?.from).map((m) => vector(row, page, m, item?.vectors?.[m.name] !== undefined)),
+    ...(picture ? [] : [payload(row, item?.payload)]),
   ];
   dialog(item ? `Change item ${item.key}` : "New item", "Store", async () => {
     const out = { ...item, fields: { ...item?.fields }, vectors: { ...item?.vectors } };
@@ -256,6 +258,11 @@ function edit(page, item, etag) {
     delete out.modalities;
     if (item?.code_from && item.code_from !== "given") delete out.code;
     for (const store of inputs) await store(out);
+    if (picture) {
+      if (picture.asks.code) out.code = picture.asks.code;
+      else out.vectors[picture.from] = picture.asks.vector;
+      out.payload = await picture.thumbnail();
+    }
     const of = { ...page.state, space: "" };
     let stored = out.key;
     if (item) await send("PUT", at(of, itemPath(out.key)), out, { headers: { "If-Match": etag } }).catch(elsewhere);

@@ -218,7 +218,8 @@ function first(page, result) {
 
 // tools are what can be done beside asking.
 function tools(page, entries) {
-  return [mayChange(page.database, page.collection) && h("button", { type: "button", class: "button", onclick: () => create(page) }, "New item"),
+  const opened = page.state.by === "picture" && file(page.state.picture);
+  return [mayChange(page.database, page.collection) && h("button", { type: "button", class: "button", onclick: () => create(page, opened) }, opened ? "Store this picture" : "New item"),
     entries.length > 0 && downloads(page.state, entries)];
 }
 
