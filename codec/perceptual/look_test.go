@@ -25,8 +25,9 @@ func TestLookOfCopies(t *testing.T) {
 		all = append(all, Look(scene(seed, 320, 240)))
 	}
 	for seed := range uint64(scenes) {
-		for name, m := range map[string]image.Image{"half": scene(seed, 160, 120), "wide": scene(seed, 400, 150),
-			"recoded": recoded(t, scene(seed, 320, 240), 40), "tiny": scene(seed, 60, 45)} {
+		for name, m := range map[string]image.Image{"half": scene(seed, 160, 120),
+			"wide": scene(seed, 400, 150), "recoded": recoded(t, scene(seed, 320, 240), 40),
+			"tiny": scene(seed, 60, 45)} {
 			x := Look(m)
 			for i, other := range all {
 				if c := cosine(x, other); (i == int(seed)) != (c > .9) {
@@ -53,7 +54,8 @@ func TestLookSeesColoursAndShapes(t *testing.T) {
 	}
 	disc := func(x, y int) bool { return (x-100)*(x-100)+(y-100)*(y-100) < 70*70 }
 	bars := func(x, y int) bool { return x/25%2 == 0 }
-	red, dark, blue := color.NRGBA{200, 30, 30, 255}, color.NRGBA{180, 40, 40, 255}, color.NRGBA{30, 30, 200, 255}
+	red, dark, blue := color.NRGBA{200, 30, 30, 255}, color.NRGBA{180, 40, 40, 255},
+		color.NRGBA{30, 30, 200, 255}
 	x := draw(red, disc)
 	if same, colour, shape := cosine(x, draw(dark, disc)), cosine(x, draw(blue, disc)),
 		cosine(x, draw(red, bars)); same < colour || colour < shape || same < .9 || shape > .7 {

@@ -19,13 +19,14 @@ const (
 	brotli     = "github.com/andybalholm/brotli"
 	lz4        = "github.com/pierrec/lz4/v4"
 
-	huma   = "github.com/danielgtaylor/huma/v2"
-	xtime  = "golang.org/x/time"
-	ximage = "golang.org/x/image"
-	cobra  = "github.com/spf13/cobra"
-	pflag  = "github.com/spf13/pflag"
-	liner  = "github.com/peterh/liner"
-	pretty = "github.com/jedib0t/go-pretty/v6"
+	huma      = "github.com/danielgtaylor/huma/v2"
+	xtime     = "golang.org/x/time"
+	ximage    = "golang.org/x/image"
+	imagemeta = "github.com/bep/imagemeta"
+	cobra     = "github.com/spf13/cobra"
+	pflag     = "github.com/spf13/pflag"
+	liner     = "github.com/peterh/liner"
+	pretty    = "github.com/jedib0t/go-pretty/v6"
 
 	mcpsdk     = "github.com/modelcontextprotocol/go-sdk"
 	jsonschema = "github.com/google/jsonschema-go"
@@ -58,9 +59,10 @@ var house = plan{
 		{"cmd/fddhdb/shell": {cobra, pflag, liner}},
 		{"cmd/fddhdb/mcp": {mcpsdk, jsonschema}, "cmd/fddhdb/server": {pflag}},
 		{"cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/source": nil},
-		{"cmd/fddhdb/picture": {ximage}},
+		{"cmd/fddhdb/encoder": nil},
+		{"cmd/fddhdb/picture": {ximage, imagemeta}},
 		{"cmd/fddhdb/forms": nil, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/usage": {cobra, pflag}},
-		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
+		{"cmd/fddhdb/term": {cobra, pretty, term}},
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/python": nil, "cmd/fddhdb/userdir": nil},
 
 		// Other processes reach the database through these.

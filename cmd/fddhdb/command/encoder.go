@@ -168,7 +168,8 @@ func (v *verb) checkProgram(x *db.Encoder) error {
 // encoderForm is an encoder of a list.
 type encoderForm struct {
 	db.Encoder
-	Trusted bool `json:"trusted"`
+	Kind    string `json:"kind"`
+	Trusted bool   `json:"trusted"`
 }
 
 // listEncoders prints the encoders of a collection.
@@ -180,8 +181,9 @@ func (v *verb) listEncoders(all []db.Encoder) error {
 		if err != nil {
 			return err
 		}
-		forms = append(forms, encoderForm{x, trusted})
-		rows = append(rows, []any{term.TextCell(x.Modality), string(x.Input),
+		kind := (&encoder.Program{Command: x.Command}).Kind()
+		forms = append(forms, encoderForm{x, kind, trusted})
+		rows = append(rows, []any{term.TextCell(x.Modality), string(x.Input), kind,
 			term.TextCell(quoted(x.Command)),
 			map[bool]string{true: "yes", false: "no"}[trusted]})
 	}
@@ -190,8 +192,8 @@ func (v *verb) listEncoders(all []db.Encoder) error {
 			v.Printf("collection %s has no encoders\n", v.c.Name())
 			return
 		}
-		v.PrintTable([]term.Column{term.Left("modality"), term.Left("input"), term.Left("command"),
-			term.Left("trusted")}, rows)
+		v.PrintTable([]term.Column{term.Left("modality"), term.Left("input"), term.Left("kind"),
+			term.Left("command"), term.Left("trusted")}, rows)
 	})
 }
 
@@ -199,7 +201,8 @@ func (v *verb) listEncoders(all []db.Encoder) error {
 // database, from wherever it is searched.
 func program(dir string, of *db.Encoder) (encoder.Program, error) {
 	folder, err := encoder.Folder(dir)
-	return encoder.Program{Modality: of.Modality, Command: of.Command, Dir: filepath.Dir(folder)}, err
+	return encoder.Program{Modality: of.Modality, Input: of.Input, Command: of.Command,
+		Dir: filepath.Dir(folder)}, err
 }
 
 // trusted is program for an encoder that is to run. It refuses one that the user has neither set nor trusted.
@@ -239,7 +242,7 @@ func (v *verb) encoders(dir string, d api.Database) (*encoder.Pool, error) {
 				v.Warnf("%s", exit.Message(err))
 				continue
 			}
-			all = append(all, encoder.Stored{Program: p, Collection: name, Input: stored.Input})
+			all = append(all, encoder.Stored{Program: p, Collection: name})
 		}
 	}
 	return encoder.NewPool(all), nil
@@ -361,7 +364,8 @@ func (v *verb) eachEncoded(of *db.Encoder, inputs []string, m db.Modality, f fun
 // encoder returns the encoder of a program, which the session keeps.
 func (s *session) encoder(p encoder.Program) *encoder.Encoder {
 	for _, e := range s.encoders {
-		if e.Modality == p.Modality && e.Dir == p.Dir && slices.Equal(e.Command, p.Command) {
+		if e.Modality == p.Modality && e.Input == p.Input && e.Dir == p.Dir &&
+			slices.Equal(e.Command, p.Command) {
 			return e
 		}
 	}

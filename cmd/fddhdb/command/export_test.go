@@ -11,7 +11,7 @@ import (
 // A key that does not fit on a line is not written as two lines.
 func TestExportKeys(t *testing.T) {
 	f := newFixture(t, 10, false)
-	must(t, "put", f.db, "two\nlines")
+	must(t, "put", f.db, "two\nlines", "--labels", "")
 	says(t, exit.Failed, `--keys: the key "two\nlines" does not fit on a line: use --items`, "export", f.db,
 		"--keys", f.path("ids.txt"))
 	if _, err := os.Stat(f.path("ids.txt")); !os.IsNotExist(err) {

@@ -170,8 +170,8 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.model, "model", "", "a model of export --model, a `FILE`, and no items")
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
 	usage.Matter(f, "init", "vectors", "labels", "keys", "items", "key-column", "label-column",
-		"vector-column", "codes", "fields", "merge", "on-error", "dry-run", "pictures", "texts", "hash", "encoder",
-		"sync")
+		"vector-column", "codes", "fields", "merge", "on-error", "dry-run", "pictures", "texts", "hash",
+		"encoder", "sync")
 	return v.does(func() error {
 		if o.model != "" {
 			return v.importModel(o.model)

@@ -1,12 +1,14 @@
 package command
 
 import (
+	"context"
+	"slices"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/codec/perceptual"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 )
@@ -24,18 +26,36 @@ func (o *importing) choosePictures() error {
 	p.Hash = o.names.Hash
 	p.Open = o.pictureEncoders
 	if o.makes && p.Hash == "" {
-		p.Modality = db.Modality{Name: pictureModality, Dim: perceptual.LookDim}
-		p.Encoders = []db.Encoder{{Modality: pictureModality, Input: db.InputFile, Command: []string{"builtin:look"}}}
+		_, dim := encoder.OfPicture([]string{encoder.Look})
+		p.Modality = db.Modality{Name: pictureModality, Dim: dim}
+		p.Encoders = []db.Encoder{{Modality: pictureModality, Input: db.InputFile,
+			Command: []string{encoder.Look}}}
 	}
 	return nil
 }
 
 // pictureEncoders returns the encoders of files that the collection has.
 func (v *verb) pictureEncoders(schema db.Schema) (all []source.PictureEncoder, err error) {
-	for _, e := range schema.Encoders {
-		if e.Input == db.InputFile {
-			all = append(all, source.PictureEncoder{Modality: e.Modality, OfPicture: perceptual.Look})
+	for i, m := range schema.Encoders {
+		if m.Input != db.InputFile {
+			continue
 		}
+		e := source.PictureEncoder{Modality: m.Modality}
+		if e.OfPicture, _ = encoder.OfPicture(m.Command); e.OfPicture == nil {
+			p, err := trusted(v.dir, v.collection, &schema.Encoders[i])
+			if err != nil {
+				return nil, err
+			}
+			running := encoder.New(p)
+			e.Close = running.Close
+			dim := schema.Modalities[slices.IndexFunc(schema.Modalities, func(of db.Modality) bool {
+				return of.Name == m.Modality
+			})].Dim
+			e.Encode = func(ctx context.Context, files []string) ([]encoder.Vector, error) {
+				return running.Encode(ctx, dim, files)
+			}
+		}
+		all = append(all, e)
 	}
 	if len(all) == 0 {
 		return nil, exit.Usagef("--pictures: collection %q has no encoder of pictures: %s --set %s=COMMAND stores one",

@@ -68,7 +68,7 @@ func putCommand(e *env) *cobra.Command {
 			return exit.Usagef("--picture and --code: one of them makes the code")
 		case thumbnail && (picture == "" || payload != ""):
 			return exit.Usagef("--thumbnails is about --picture, and takes the place of --payload")
-		case picture == "" && code == "" && len(vectors.List) == 0 && !v.given("labels") && len(fields.List) == 0 && payload == "":
+		case picture+code+payload == "" && len(vectors.List)+len(fields.List) == 0 && !v.given("labels"):
 			return exit.Usagef("put %q: nothing to store: --vector NAME=v,v,..., --picture FILE, --code HEX, --labels a,b, --field NAME=VALUE or --payload TEXT", item.Key)
 		}
 		return v.change(func() error {

@@ -52,8 +52,8 @@ func searchCommand(e *env) *cobra.Command {
 		                    it for several queries
 		  --picture FILE    a picture, of which an encoder of files makes a vector; repeat it
 		                    for several queries. Where a hash makes the codes (see init --hash),
-		                    it is hashed, and --text likewise. --turns finds a picture turned
-		                    and mirrored, too, by pdq: an item counts by the nearest of the eight
+		                    it is hashed, and --text likewise. --turns finds it turned and
+		                    mirrored, too, by pdq: an item counts by the nearest of the eight
 		  --vectors FILE    vectors of the modality --from, each row a query, or only the row
 		                    --row N, counted from 0. - is standard input: a .npy, or text, a
 		                    vector a line, each answered as it comes

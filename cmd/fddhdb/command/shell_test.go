@@ -52,7 +52,7 @@ func TestScriptThatWaits(t *testing.T) {
 		stdin: r}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d, %q", code, &errs)
 	}
-	must(t, "put", f.db, "x") // no other process has it open
+	must(t, "put", f.db, "x", "--labels", "") // no other process has it open
 }
 
 // If a database was closed for a verb and is then missing, the next verb says so. It is

@@ -14,13 +14,15 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A Program is a command that makes vectors of texts or files. It is started with the first input
-// and stays running: it reads an input a line and prints a vector a line (see ParseVector), in the
-// same order. It may be sent several lines before it answers.
+// A Program is a command that makes vectors of texts or files. Its first word says of what kind it is: see
+// Kind. A program in the narrow sense is started with the first input and stays running: it reads an input
+// a line and prints a vector a line (see ParseVector), in the same order. It may be sent several lines
+// before it answers.
 type Program struct {
-	Modality string   // of the vectors, for errors
-	Command  []string // the program and its arguments
-	Dir      string   // the folder that it runs in; "": that of this process
+	Modality string          // of the vectors, for errors
+	Input    db.EncoderInput // "": text
+	Command  []string        // the program and its arguments, or the words of another kind
+	Dir      string          // the folder that it runs in; "": that of this process
 
 	// Timeout is the limit for one input; 0 means 30 s. The first input has five minutes, or
 	// Timeout if that is longer, as the program may have to load a model.
@@ -31,7 +33,7 @@ type Program struct {
 const (
 	defaultTimeout = 30 * time.Second
 	startTimeout   = 5 * time.Minute // for the first input
-	maxVectorBytes = 32 << 20        // output for an input
+	maxVectorBytes = 32 << 20        // output for an input, and the answer to a request
 	keptStderr     = 2 << 10         // bytes of stderr that are kept
 	endGrace       = 2 * time.Second // to end when there is no more input
 )
@@ -42,10 +44,11 @@ func (p *Program) Longest() time.Duration { return max(p.Timeout, startTimeout) 
 // An Encoder runs a Program when it is needed.
 type Encoder struct {
 	Program
-	turn chan struct{} // has an element while somebody uses the program
-	quit chan struct{} // closed by Close
+	turn chan struct{}      // has an element while somebody uses the program
+	ends context.Context    // ends with Close
+	end  context.CancelFunc // of ends
 
-	running *lines // nil if there is none; belongs to whoever has the turn
+	making maker // nil before the first input; belongs to whoever has the turn
 }
 
 // New returns an encoder that has not started its program yet. The caller closes it.
@@ -53,12 +56,14 @@ func New(p Program) *Encoder {
 	if p.Timeout == 0 {
 		p.Timeout = defaultTimeout
 	}
-	return &Encoder{Program: p, turn: make(chan struct{}, 1), quit: make(chan struct{})}
+	e := &Encoder{Program: p, turn: make(chan struct{}, 1)}
+	e.ends, e.end = context.WithCancel(context.Background())
+	return e
 }
 
 // Encode returns a vector of dim dimensions for each input; some may be dense and some sparse. If the program
-// fails, or refuses an input, it is an *Error. If the context ends first, Encode returns its error at once,
-// while the program goes on with the answer. After Close it is db.ErrClosed.
+// fails, or refuses an input, it is an *Error. If the context ends first, Encode returns its error at once:
+// a request ends with it, while a program goes on with the answer. After Close it is db.ErrClosed.
 func (e *Encoder) Encode(ctx context.Context, dim int, inputs []string) ([]Vector, error) {
 	return e.encode(ctx, dim, inputs, false)
 }
@@ -73,48 +78,87 @@ func Run(ctx context.Context, p Program, dim int, inputs []string) ([]Vector, er
 }
 
 // encode is Encode; last says that there are no inputs after these.
-func (e *Encoder) encode(ctx context.Context, dim int, inputs []string, last bool) ([]Vector, error) {
-	select {
-	case <-e.quit:
-		return nil, db.ErrClosed
-	default:
+func (e *Encoder) encode(ctx context.Context, dim int, inputs []string, last bool) (all []Vector, err error) {
+	var made []Vector // belongs to the goroutine that has the turn
+	err = e.do(ctx, func(ctx context.Context) error {
+		answers, err := e.answers(ctx, dim, inputs, last)
+		if err == nil {
+			made, err = vectors(inputs, answers)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// do calls f in its turn. If the context ends first, f goes on in the background and keeps the turn: the next
+// lines of a program would otherwise be taken for the next answers. The context of f ends with Close, too.
+func (e *Encoder) do(ctx context.Context, f func(ctx context.Context) error) error {
+	if e.ends.Err() != nil {
+		return db.ErrClosed
 	}
 	select {
 	case e.turn <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-e.quit:
-		return nil, db.ErrClosed
+		return ctx.Err()
+	case <-e.ends.Done():
+		return db.ErrClosed
 	}
-	// The goroutine has the turn until the answers are there, even if the caller has gone: the
-	// next lines of the program would otherwise be taken for the next answers.
-	type answer struct {
-		all []Vector
-		err error
-	}
-	done := make(chan answer, 1)
+	done := make(chan error, 1)
 	go func() {
 		defer e.leave()
-		all, err := e.exchange(dim, inputs, last)
-		done <- answer{all, err}
+		both, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(e.ends, func() { cancel(db.ErrClosed) })()
+		done <- f(both)
 	}()
 	select {
-	case a := <-done:
-		return a.all, a.err
+	case err := <-done:
+		return err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 
 func (e *Encoder) leave() { <-e.turn }
 
+// answers returns an answer to each input. It has the turn.
+func (e *Encoder) answers(ctx context.Context, dim int, inputs []string, last bool) ([]answer, error) {
+	if e.making == nil {
+		var err error
+		if e.making, err = e.kind().start(&e.Program, e.ends.Done()); err != nil {
+			return nil, e.failed(Failed, err, "")
+		}
+	}
+	return e.making.answers(ctx, dim, inputs, last)
+}
+
+// vectors returns the vectors of answers, or the first error, which names its input if there are several.
+func vectors(inputs []string, answers []answer) ([]Vector, error) {
+	all := make([]Vector, 0, len(inputs))
+	for i, a := range answers {
+		if a.err != nil && len(inputs) > 1 {
+			named := *a.err
+			named.Err = fmt.Errorf("for %.80q: %w", inputs[i], named.Err)
+			a.err = &named
+		}
+		if a.err != nil {
+			return nil, a.err
+		}
+		all = append(all, a.Vector)
+	}
+	return all, nil
+}
+
 // Close ends the program. One that is encoding is killed; another one has two seconds to end by
 // itself.
 func (e *Encoder) Close() {
-	close(e.quit)
+	e.end()
 	e.turn <- struct{}{} // forever
-	if e.running != nil {
-		_ = e.running.stop(endGrace) // how it ends does not matter any more
+	if e.making != nil {
+		e.making.close()
 	}
 }
 
@@ -131,7 +175,7 @@ const (
 // An Error says why a program has made no vector.
 type Error struct {
 	Modality string
-	Program  string // Command[0]
+	Program  string // Command[0], or the host of an address
 	Reason   Reason
 	Err      error
 	Stderr   string // the end of what the program has written to stderr
@@ -152,12 +196,13 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // failed returns the error of the program, with its own complaint.
-func (e *Encoder) failed(reason Reason, err error, complaint string) error {
+func (p *Program) failed(reason Reason, err error, complaint string) *Error {
 	var said *refusal
 	if errors.As(err, &said) {
 		reason, complaint = Refused, ""
 	}
-	return &Error{Modality: e.Modality, Program: e.Command[0], Reason: reason, Err: err, Stderr: complaint}
+	return &Error{Modality: p.Modality, Program: p.kind().called(p.Command), Reason: reason, Err: err,
+		Stderr: complaint}
 }
 
 // A Vector is dense or sparse: one of the two is nil.
@@ -204,7 +249,7 @@ func ParseVector(b []byte) (Vector, error) {
 	case len(b) == 0:
 		return Vector{}, errors.New("nothing where a vector was expected")
 	case b[0] == '[':
-		var x []float32
+		var x numbers
 		if err := decode(b, &x); err != nil {
 			return Vector{}, err
 		}
@@ -222,21 +267,52 @@ func ParseVector(b []byte) (Vector, error) {
 		}
 		return Vector{Sparse: &x.Sparse}, nil
 	}
+	x, err := parseNumbers(b)
+	return Vector{Dense: x}, err
+}
+
+// parseNumbers parses numbers with commas or blanks between.
+func parseNumbers(b []byte) ([]float32, error) {
 	var x []float32
 	for part := range bytes.SplitSeq(b, []byte(",")) {
 		words := bytes.Fields(part)
 		if len(words) == 0 {
-			return Vector{}, fmt.Errorf("a comma where number %d was expected", len(x))
+			return nil, fmt.Errorf("a comma where number %d was expected", len(x))
 		}
 		for _, word := range words {
 			v, err := strconv.ParseFloat(string(word), 32)
 			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-				return Vector{}, fmt.Errorf("%.40q, number %d, where a number was expected", word, len(x))
+				return nil, fmt.Errorf("%.40q, number %d, where a number was expected", word, len(x))
 			}
 			x = append(x, float32(v))
 		}
 	}
-	return Vector{Dense: x}, nil
+	return x, nil
+}
+
+// numbers are a JSON array of numbers, or a JSON string that has one. A null, which is a 0 to package json,
+// is an error: some programs write it for NaN.
+type numbers []float32
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (x *numbers) UnmarshalJSON(b []byte) (err error) {
+	if b[0] == '"' {
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		b = bytes.TrimSpace([]byte(s))
+	}
+	inner, opens := bytes.CutPrefix(b, []byte("["))
+	inner, closes := bytes.CutSuffix(inner, []byte("]"))
+	if !opens || !closes {
+		return fmt.Errorf("%.40q where an array of numbers was expected", b)
+	}
+	*x = numbers{}
+	if inner = bytes.TrimSpace(inner); len(inner) > 0 {
+		*x, err = parseNumbers(inner)
+	}
+	return err
 }
 
 // decode reads one JSON value and nothing else.

@@ -303,8 +303,8 @@ func TestEncoderFails(t *testing.T) {
 	}
 	// A program that prints two lines for a text would be a text behind from then on. It is found
 	// with its first text, also of many.
-	_ = e.running.stop(endGrace) // its exit code does not matter
-	e.running = nil
+	e.making.close()
+	e.making = nil
 	for _, texts := range [][]string{{"two"}, {"two", "two", "two"}} {
 		_, err = e.Encode(t.Context(), dim, texts)
 		fails(t, err, Failed, `it printed more than a line for an input, the first "[1,2,3,4,5]\n"`)

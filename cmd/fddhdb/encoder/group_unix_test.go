@@ -25,7 +25,7 @@ func TestNothingIsLeft(t *testing.T) {
 		e := openEncoder(t, "lines", timeout)
 		_, err := vector(t.Context(), e, "have a child")
 		check(t, err)
-		running := e.running.process
+		running := e.making.(*runner).running.process
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
@@ -65,7 +65,7 @@ func TestProgramOutlivesThreads(t *testing.T) {
 	e := openEncoder(t, "lines", time.Hour)
 	_, err := vector(t.Context(), e, "first")
 	check(t, err)
-	program := e.running.process
+	program := e.making.(*runner).running.process
 	var all, ended sync.WaitGroup
 	const threads = 100 // as many at a time as nothing else has: the idle ones, and new ones
 	all.Add(threads)
@@ -79,7 +79,7 @@ func TestProgramOutlivesThreads(t *testing.T) {
 	ended.Wait()
 	_, err = vector(t.Context(), e, "second")
 	check(t, err)
-	if e.running.process != program {
+	if e.making.(*runner).running.process != program {
 		t.Error("the program was started again")
 	}
 }

@@ -2,6 +2,7 @@ package encoder
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,20 @@ import (
 )
 
 var errTooMuch = fmt.Errorf("it printed more than %d MiB for an input", maxVectorBytes>>20)
+
+// A runner is the maker of programs.
+type runner struct {
+	*Program
+	quit    <-chan struct{} // closed when the encoder closes
+	running *lines          // nil if there is none
+}
+
+// close implements maker.
+func (e *runner) close() {
+	if e.running != nil {
+		_ = e.running.stop(endGrace) // how it ends does not matter any more
+	}
+}
 
 // lines is a program that stays running: for each line that it reads it prints a line. Only the
 // goroutine that has the turn of the encoder uses it.
@@ -27,7 +42,7 @@ type line struct {
 	err  error // errTooMuch, without a line
 }
 
-func (e *Encoder) startLines() (*lines, error) {
+func (e *runner) startLines() (*lines, error) {
 	p, err := e.start()
 	if err != nil {
 		return nil, err
@@ -73,13 +88,12 @@ func (l *lines) stop(grace time.Duration) error {
 	return l.process.stop(grace)
 }
 
-// exchange encodes inputs with the running program, which it starts if there is none. It has the
-// turn. After an error it ends the program, and the next input starts it again: its late output
-// would be taken for the next answer. A program that refuses an input in its line goes on, and so
-// does one whose vector has not the dimensions of this modality. If these are the last inputs it
-// ends the program.
-func (e *Encoder) exchange(dim int, inputs []string, last bool) ([]Vector, error) {
-	all := make([]Vector, 0, len(inputs))
+// answers implements maker, with the running program, which it starts if there is none. After an error it
+// ends the program, and the next input starts it again: its late output would be taken for the next answer. A
+// program that refuses an input in its line goes on, and so does one whose vector has not the dimensions of
+// this modality. If these are the last inputs it ends the program.
+func (e *runner) answers(_ context.Context, dim int, inputs []string, last bool) ([]answer, error) {
+	all := make([]answer, 0, len(inputs))
 	patience := e.Timeout
 	batch := inputs
 	if e.running == nil && len(inputs) > 0 {
@@ -94,15 +108,11 @@ func (e *Encoder) exchange(dim int, inputs []string, last bool) ([]Vector, error
 			batch = inputs[:1]
 		}
 	}
-	var refused error // the first one
 	for len(batch) > 0 {
-		some, soft, err := e.ask(dim, batch, patience, last)
+		some, err := e.ask(dim, batch, patience, last)
 		if err != nil {
 			e.running = nil
 			return nil, err
-		}
-		if refused == nil {
-			refused = soft
 		}
 		all = append(all, some...)
 		batch, patience = inputs[len(all):], e.Timeout
@@ -113,14 +123,11 @@ func (e *Encoder) exchange(dim int, inputs []string, last bool) ([]Vector, error
 			return nil, err
 		}
 	}
-	if refused != nil {
-		return nil, refused
-	}
 	return all, nil
 }
 
 // end ends a program that has answered to all of its input, which has ended.
-func (e *Encoder) end(l *lines) error {
+func (e *runner) end(l *lines) error {
 	timeout := time.NewTimer(endGrace)
 	defer timeout.Stop()
 	select {
@@ -140,22 +147,21 @@ func (e *Encoder) end(l *lines) error {
 	return nil
 }
 
-// ask sends inputs to the running program and returns its answers. refused is the error of the
-// first input that has none, though the program is in step. After an err the program is stopped.
+// ask sends inputs to the running program and returns its answers. After an error the program is stopped.
 // last ends the input of the program.
-func (e *Encoder) ask(dim int, inputs []string, patience time.Duration,
-	last bool) (all []Vector, refused, err error) {
+func (e *runner) ask(dim int, inputs []string, patience time.Duration,
+	last bool) (all []answer, err error) {
 	l := e.running
-	fail := func(reason Reason, grace time.Duration, format string, args ...any) ([]Vector, error, error) {
+	fail := func(reason Reason, grace time.Duration, format string, args ...any) ([]answer, error) {
 		_ = l.stop(grace) // the first error matters
-		return nil, nil, e.failed(reason, fmt.Errorf(format, args...), l.stderr.String())
+		return nil, e.failed(reason, fmt.Errorf(format, args...), l.stderr.String())
 	}
-	ended := func() ([]Vector, error, error) {
+	ended := func() ([]answer, error) {
 		err := l.stop(endGrace)
 		if err == nil {
 			err = errors.New("without an error")
 		}
-		return nil, nil, e.failed(Failed, fmt.Errorf("it ended: %w", err), l.stderr.String())
+		return nil, e.failed(Failed, fmt.Errorf("it ended: %w", err), l.stderr.String())
 	}
 	select {
 	case p, going := <-l.printed:
@@ -186,7 +192,7 @@ func (e *Encoder) ask(dim int, inputs []string, patience time.Duration,
 		case p, going := <-l.printed:
 			switch {
 			case !going && len(all) == len(inputs): // it has read all, as it has answered
-				return all, refused, nil
+				return all, nil
 			case !going:
 				return ended()
 			case p.err != nil:
@@ -199,13 +205,11 @@ func (e *Encoder) ask(dim int, inputs []string, patience time.Duration,
 			if err != nil && !inStep {
 				return fail(Failed, 0, "%w", err)
 			}
-			if err != nil && refused == nil {
-				if len(inputs) > 1 {
-					err = fmt.Errorf("for %.80q: %w", inputs[len(all)], err)
-				}
-				refused = e.failed(Failed, err, l.stderr.String())
+			a := answer{Vector: x}
+			if err != nil {
+				a.err = e.failed(Failed, err, l.stderr.String())
 			}
-			all = append(all, x)
+			all = append(all, a)
 			timeout.Reset(e.Timeout)
 		case err := <-written:
 			if err != nil {
@@ -219,13 +223,13 @@ func (e *Encoder) ask(dim int, inputs []string, patience time.Duration,
 			return fail(Late, 0, "no vector after %v (it has to flush its output after each line)", patience)
 		case <-e.quit:
 			_ = l.stop(0)
-			return nil, nil, db.ErrClosed
+			return nil, db.ErrClosed
 		}
 		if len(all) > 0 {
 			patience = e.Timeout
 		}
 	}
-	return all, refused, nil
+	return all, nil
 }
 
 // oneLine makes one line of an input.

@@ -14,13 +14,12 @@ import (
 type Stored struct {
 	Program
 	Collection string
-	Input      db.EncoderInput
 }
 
 // Errors of a pool.
 var (
-	ErrNone = errors.New("no program makes vectors of this") // for this collection, modality and input
-	ErrBusy = errors.New("too many requests wait for the program that makes vectors: ask again when some are answered")
+	ErrNone = errors.New("no encoder makes vectors of this") // for this collection, modality and input
+	ErrBusy = errors.New("too many requests wait for the encoder: ask again when some are answered")
 )
 
 const (
@@ -60,7 +59,7 @@ type pooled struct {
 func NewPool(all []Stored) *Pool {
 	p := &Pool{byUse: map[use]*pooled{}}
 	for _, s := range all {
-		e := &pooled{Encoder: New(s.Program), use: use{s.Collection, s.Modality, s.Input},
+		e := &pooled{Encoder: New(s.Program), use: use{s.Collection, s.Modality, s.input()},
 			turn: make(chan struct{}, 1), kept: map[string]Vector{}}
 		p.all = append(p.all, e)
 		p.byUse[e.use] = e

@@ -13,7 +13,9 @@ import (
 // A pool encodes an input once while it keeps the vector, for the collection and modality that ask.
 func TestPool(t *testing.T) {
 	program := testEncoder(t, "lines", 0).Program
-	p := NewPool([]Stored{{program, "main", db.InputText}, {program, "other", db.InputFile}})
+	files := program
+	files.Input = db.InputFile
+	p := NewPool([]Stored{{program, "main"}, {files, "other"}})
 	defer p.Close()
 	asked := func(collection string, input db.EncoderInput, text string) float32 {
 		x, err := p.Encode(t.Context(), collection, "text", input, dim, text)
@@ -52,7 +54,7 @@ func TestPool(t *testing.T) {
 
 // While a program is silent, a bounded number of inputs waits for it, each until its context ends.
 func TestPoolIsBusy(t *testing.T) {
-	p := NewPool([]Stored{{testEncoder(t, "lines", 0).Program, "main", db.InputText}})
+	p := NewPool([]Stored{{testEncoder(t, "lines", 0).Program, "main"}})
 	defer p.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	const more = 7

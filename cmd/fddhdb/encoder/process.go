@@ -75,12 +75,6 @@ func (p *Program) path() string {
 	return name
 }
 
-// Find returns an error if there is no such program.
-func (p *Program) Find() error {
-	_, err := exec.LookPath(p.path())
-	return err
-}
-
 // stop closes the input of the process, and kills it with its group if it has not ended after the
 // grace. It returns how it ended, and then its stderr is complete.
 func (p *process) stop(grace time.Duration) error {

@@ -147,8 +147,8 @@ func turned(from *image.RGBA, orientation int) *image.RGBA {
 	return out
 }
 
-// Thumbnail returns the picture as a person sees it, as a JPEG whose longer side has 256 pixels, or fewer if the
-// picture has fewer. Transparent parts are white.
+// Thumbnail returns the picture as a person sees it, as a JPEG whose longer side has 256 pixels, or fewer if
+// the picture has fewer. Transparent parts are white.
 func (p *Picture) Thumbnail() ([]byte, error) {
 	m, b := p.Image, p.Bounds()
 	scale := min(1, thumbnailSide/float64(max(b.Dx(), b.Dy())))

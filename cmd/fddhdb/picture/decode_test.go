@@ -14,8 +14,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
-// corner returns a picture of 40 x 20 pixels that is red in its upper left quarter, blue in its lower right one
-// and grey elsewhere.
+// corner returns a picture of 40 x 20 pixels that is red in its upper left quarter, blue in its lower right
+// one and grey elsewhere.
 func corner() *image.RGBA {
 	m := image.NewRGBA(image.Rect(0, 0, 40, 20))
 	for y := range 20 {
@@ -88,7 +88,8 @@ func TestExif(t *testing.T) {
 		{"", "", "0000:00:00 00:00:00", "x", "", time.Time{}},
 	} {
 		path := filepath.Join(t.TempDir(), "a.jpg")
-		clitest.WriteFile(t, path, string(clitest.WithExif(b.Bytes(), test.maker, test.model, 3, test.at, test.offset)))
+		data := clitest.WithExif(b.Bytes(), test.maker, test.model, 3, test.at, test.offset)
+		clitest.WriteFile(t, path, string(data))
 		p, err := Read(path)
 		clitest.Check(t, err)
 		if p.Camera != test.camera || !p.TakenAt.Equal(test.want) || p.Orientation != 3 {

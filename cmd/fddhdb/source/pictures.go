@@ -38,6 +38,7 @@ type PictureEncoder struct {
 	Modality  string
 	OfPicture func(image.Image) []float32
 	Encode    func(ctx context.Context, files []string) ([]encoder.Vector, error)
+	Close     func() // nil: there is nothing to close
 }
 
 // PictureOptions say what becomes of the pictures in a folder.
@@ -60,6 +61,7 @@ type PictureOptions struct {
 type Pictures struct {
 	hashed
 	PictureOptions
+	root     string // of the files
 	files    []found
 	unread   string // a folder that could not be read; "": none
 	encoders []PictureEncoder
@@ -116,6 +118,9 @@ func OpenPictures(o PictureOptions) (*Pictures, error) {
 	// A link is followed to the folder itself, and to no other.
 	root, err := filepath.EvalSymlinks(o.Folder)
 	if err == nil {
+		s.root, err = filepath.Abs(root) // an encoder runs in another folder
+	}
+	if err == nil {
 		err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if path == root && err != nil {
 				return err
@@ -152,7 +157,16 @@ func (s *Pictures) Rows() int    { return len(s.files) }
 func (s *Pictures) Close() error {
 	close(s.closed)
 	s.work.Wait()
+	s.closeEncoders()
 	return nil
+}
+
+func (s *Pictures) closeEncoders() {
+	for _, e := range s.encoders {
+		if e.Close != nil {
+			e.Close()
+		}
+	}
 }
 
 // Skip leaves out the next n pictures.
@@ -219,7 +233,9 @@ func (s *Pictures) Schema() (db.Schema, error) {
 func (s *Pictures) Check(ctx context.Context, c api.Collection, schema db.Schema) (err error) {
 	s.schema = schema
 	s.stored = func(key string) (*db.Item, error) { return c.Get(ctx, key) }
-	s.encode = func(e PictureEncoder, files []string) ([]encoder.Vector, error) { return e.Encode(ctx, files) }
+	s.encode = func(e PictureEncoder, files []string) ([]encoder.Vector, error) {
+		return e.Encode(ctx, files)
+	}
 	if len(schema.Modalities) == 0 {
 		return s.hashed.check(c, schema)
 	}
@@ -274,8 +290,13 @@ func AddPicture(ctx context.Context, c api.Collection, schema db.Schema, o Pictu
 	if err := s.Check(ctx, c, schema); err != nil {
 		return err
 	}
-	p := &madePicture{file: file}
-	if err := s.make(p); err != nil {
+	defer s.closeEncoders()
+	path, err := filepath.Abs(file)
+	p := &madePicture{file: path}
+	if err == nil {
+		err = s.make(p)
+	}
+	if err != nil {
 		return exit.Failedf("--picture %s: %w", file, err)
 	}
 	s.made = []*madePicture{p}
@@ -309,7 +330,7 @@ func (s *Pictures) readAhead() {
 		s.work.Go(func() {
 			select {
 			case s.free <- struct{}{}:
-				p := &madePicture{key: keyOf(f.path), file: filepath.Join(s.Folder, f.path)}
+				p := &madePicture{key: keyOf(f.path), file: filepath.Join(s.root, f.path)}
 				p.err = s.read(p, f)
 				answer <- p
 				<-s.free
@@ -419,7 +440,10 @@ func (s *Pictures) addVectors(e PictureEncoder) error {
 	var all []*madePicture
 	var files []string
 	for _, p := range s.made {
-		if p.err == nil {
+		switch {
+		case p.err == nil && strings.ContainsAny(p.file, "\r\n"):
+			p.err = p.bad(errors.New("an encoder reads a path a line: rename the file"))
+		case p.err == nil:
 			all, files = append(all, p), append(files, p.file)
 		}
 	}
