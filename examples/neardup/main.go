@@ -7,7 +7,7 @@
 //
 // The second form saves the pictures in a folder, so that you can try the command with them:
 //
-//	fddhdb import copies.db --init --pictures FOLDER
+//	fddhdb import copies.db --init --pictures FOLDER --hash pdq
 //	fddhdb dups copies.db
 //
 // The program imports db and codec/perceptual. Example runs it and has its output.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // A painting has soft colours that depend on the seed.
@@ -51,9 +52,9 @@ func exploreHashed(t *testing.T) *url.URL {
 	}
 	write("texts.txt", []byte("The meeting of the garden club is on Monday at seven in the old town hall\n"+
 		"Bring your own tools and some water for the plants\n"))
-	fddhdb(t, "import", dir, "--init", "--pictures", folder)
+	fddhdb(t, "import", dir, "--init", "--pictures", folder, "--hash", "pdq")
 	fddhdb(t, "import", dir, "--init", "--collection", "texts", "--texts", filepath.Join(folder, "texts.txt"))
-	return explore(t, dir, "--pictures", folder)
+	return explore(t, dir, "--pictures", folder, "--write")
 }
 
 // A picture finds its copies by its hash, and words find texts, without a program that makes vectors.
@@ -79,6 +80,21 @@ func TestHashedCollections(t *testing.T) {
 	if near := eval[string](b, `document.querySelector("#radiusValue").textContent`); near != "31 of 256 bits" {
 		t.Error(near)
 	}
+
+	// The picture that was dropped can be stored.
+	eval[bool](b, `((button) => { button.click(); return true })([...document.querySelectorAll("button")].find((e) => e.textContent === "Store this picture"))`)
+	b.until(`document.querySelector("dialog img")?.naturalWidth > 0 && document.querySelector("dialog #edit0").value === "copy of green.png"`)
+	b.accessible("store a picture")
+	b.shot("store")
+	b.press(b.button("Store"), kb.Enter)
+	b.until(`!document.querySelector("dialog") && document.querySelectorAll(".card").length === 2 && document.querySelector(".query img")?.naturalWidth === 200`)
+	if shown := eval[string](b, `document.querySelector(".query .about").textContent`); !strings.Contains(shown, "width200") {
+		t.Errorf("what was stored is %q", shown)
+	}
+	if got := b.keys(); !slices.Contains(got, "green.png") {
+		t.Errorf("what was stored finds %q", got)
+	}
+
 	b.drop("body", "broken.png", painting(t, 2, 200)[:200])
 	b.until(`document.querySelector("#pictureName").textContent.match(/^broken.png: .*cut short/)`)
 

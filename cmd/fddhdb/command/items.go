@@ -68,8 +68,6 @@ func putCommand(e *env) *cobra.Command {
 			return exit.Usagef("--picture and --code: one of them makes the code")
 		case thumbnail && (picture == "" || payload != ""):
 			return exit.Usagef("--thumbnails is about --picture, and takes the place of --payload")
-		case picture+code+payload == "" && len(vectors.List)+len(fields.List) == 0 && !v.given("labels"):
-			return exit.Usagef("put %q: nothing to store: --vector NAME=v,v,..., --picture FILE, --code HEX, --labels a,b, --field NAME=VALUE or --payload TEXT", item.Key)
 		}
 		return v.change(func() error {
 			switch bits := v.schema.Bits; {
@@ -78,6 +76,8 @@ func putCommand(e *env) *cobra.Command {
 				return exit.Usagef("--code: collection %q makes its codes itself", v.c.Name())
 			case item.Code == nil && bits > 0:
 				return exit.Usagef("--code HEX is missing: the items of collection %q bring their codes, of %d bits", v.c.Name(), bits)
+			case code+payload == "" && len(vectors.List)+len(fields.List) == 0 && !v.given("labels"):
+				return exit.Usagef("put %q: nothing to store: --vector NAME=v,v,..., --picture FILE, --labels a,b, --field NAME=VALUE or --payload TEXT", item.Key)
 			}
 			for _, x := range vectors.List {
 				if _, err := v.modality("--vector", x.Name); err != nil {

@@ -30,13 +30,15 @@ const packed = (numbers) => base64(new Uint8Array(Float32Array.from(numbers).buf
 export async function openPicture(chosen, state, from) {
   const bytes = new Uint8Array(await chosen.arrayBuffer());
   const { vector, code } = await post(at({ ...state, space: "" }, ":embed"), { from, file: base64(bytes) });
-  return keep({ name: chosen.name, asks: { vector, code }, from, url: URL.createObjectURL(chosen), thumbnail: () => thumbnail(chosen) });
+  return keep({ name: chosen.name, asks: { vector, code }, from, url: URL.createObjectURL(chosen), drawn: () => drawn(chosen) });
 }
 
-// thumbnail returns a picture as a JPEG of at most 256 pixels a side, as base64; "" if the browser cannot draw it.
-async function thumbnail(chosen) {
+// drawn returns what import --pictures stores of a picture: a JPEG of at most 256 pixels a side, as base64, and
+// fields. What the browser cannot draw has only bytes.
+async function drawn(chosen) {
+  const fields = { bytes: chosen.size };
   const image = await createImageBitmap(chosen).catch(() => null);
-  if (!image) return "";
+  if (!image) return { fields };
   const scale = Math.min(1, 256 / Math.max(image.width, image.height));
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [image.width, image.height].map((n) => Math.max(1, Math.round(n * scale)));
@@ -44,7 +46,8 @@ async function thumbnail(chosen) {
   drawing.fillStyle = "white"; // behind what is transparent
   drawing.fillRect(0, 0, canvas.width, canvas.height);
   drawing.drawImage(image, 0, 0, canvas.width, canvas.height);
-  return canvas.toDataURL("image/jpeg", 0.8).split(",")[1];
+  const payload = canvas.toDataURL("image/jpeg", 0.8).split(",")[1];
+  return { payload, fields: { ...fields, width: image.width, height: image.height } };
 }
 
 const types = { f8: ["getFloat64", 8], f4: ["getFloat32", 4], i8: ["getBigInt64", 8], i4: ["getInt32", 4], i2: ["getInt16", 2], i1: ["getInt8", 1], u1: ["getUint8", 1] };

@@ -261,7 +261,9 @@ function edit(page, item, etag, picture) {
     if (picture) {
       if (picture.asks.code) out.code = picture.asks.code;
       else out.vectors[picture.from] = picture.asks.vector;
-      out.payload = await picture.thumbnail();
+      const { payload, fields } = await picture.drawn();
+      out.payload = payload;
+      for (const f of collection.fields) if (f.type === "int" && fields[f.name] !== undefined) out.fields[f.name] ??= fields[f.name];
     }
     const of = { ...page.state, space: "" };
     let stored = out.key;
