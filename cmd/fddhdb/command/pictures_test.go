@@ -263,7 +263,7 @@ func TestPicturesByLook(t *testing.T) {
 	}
 	importing(8, 0, 0, "--dry-run")
 	importing(8, 0, 0)
-	keys, _ := hitsOf(t, f.db, "--picture", filepath.Join(folder, "scene.png"), "-k", "4")
+	keys, _ := hitsOf(t, f.db, filepath.Join(folder, "scene.png"), "-k", "4")
 	copies := []string{"copies/few.gif", "copies/half.JPG", "copies/poor.jpeg", "scene.png"}
 	if slices.Sort(keys); !slices.Equal(keys, copies) {
 		t.Errorf("a scene finds %v", keys)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
+	"github.com/fddhdb/fddhdb/codec/perceptual"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -42,12 +44,13 @@ type searching struct {
 }
 
 func searchCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "search DIR (--text TEXT | --picture FILE | --from NAME --vectors FILE | --key KEY | --code HEX)",
+	v := e.verb(groupLearn, "search DIR [WORDS | --text TEXT | --picture FILE | --key KEY | --from NAME --vectors FILE | --code HEX]",
 		"Find the items whose codes are nearest", `
 		Search finds the items whose codes differ from the code of the query in the fewest
 		bits. It is exact: no item that it leaves out is nearer.
 
-		A query is one of
+		WORDS are a text where an encoder or a hash reads texts. Elsewhere they are the key of
+		an item, or the file of a picture. A query is else one of
 		  --text TEXT       a text, of which an encoder makes a vector (see encoder); repeat
 		                    it for several queries
 		  --picture FILE    a picture, of which an encoder of files makes a vector; repeat it
@@ -103,7 +106,8 @@ func searchCommand(e *env) *cobra.Command {
 		is a PNG, JPEG or GIF: the payload of an item, or a file below the folder --pictures
 		that a string field or the key names, by a path or URL, or the end of one. Other items
 		are shown as text.`, `
-		fddhdb search photos.db --text "red car at night"
+		fddhdb search photos.db red car at night
+		fddhdb search photos.db --picture car.jpg --where "year > 2020"
 		fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 		fddhdb search wiki.db --from image --to text --key 17 -k 5
 		fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
@@ -124,7 +128,8 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.key, "key", "", "query by the item with this `KEY`")
 	f.StringVar(&o.code, "code", "", "query by a code in `HEX`")
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
-	v.count(&o.k, "k", 10, 1, "number `N` of hits; with --radius 10,000 if not given")
+	o.k = 10
+	f.VarP(&count{&o.k, 1}, "limit", "k", "number `N` of hits; with --radius 10,000 if not given")
 	v.count(&o.radius, "radius", 0, 0, "only items within `R` bits")
 	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none or asymmetric")
 	f.Float32Var(&o.minSimilarity, "min-similarity", 0,
@@ -139,7 +144,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html")
 	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
-	usage.Matter(f, "text", "picture", "from", "vectors", "row", "vector", "key", "code", "to", "k",
+	usage.Matter(f, "text", "picture", "from", "vectors", "row", "vector", "key", "code", "to", "limit",
 		"radius", "where", "recall", "rerank", "include", "explain", "json")
 	return v.does(func() error {
 		if err := o.check(); err != nil {
@@ -157,12 +162,18 @@ func (o *searching) check() (err error) {
 			given++
 		}
 	}
+	if len(o.args) > 1 {
+		given++
+		if strings.TrimSpace(o.words()) == "" {
+			return exit.Usagef("search %q: words, a key or the file of a picture are expected", o.words())
+		}
+	}
 	byCode := o.code != "" || o.codes != ""
 	switch {
 	case given == 0:
-		return exit.Usagef("search needs a query: --text TEXT, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
+		return exit.Usagef("search needs a query: WORDS, --text TEXT, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
 	case given > 1:
-		return exit.Usagef("search takes one of --text, --picture, --vectors, --vector, --key, --code and --codes, not several")
+		return exit.Usagef("search takes one of WORDS, --text, --picture, --vectors, --vector, --key, --code and --codes, not several")
 	case o.vectors+o.vector != "" && o.from == "":
 		return exit.Usagef("--from NAME is missing: the modality that the vectors are of")
 	case o.from != "" && byCode:
@@ -185,7 +196,7 @@ func (o *searching) check() (err error) {
 	case !o.json && o.include.Parts&(db.IncludePayload|db.IncludeVectors) != 0:
 		return exit.Usagef("--include %s: a table has labels and fields alone: --json has payloads and vectors, too", &o.include)
 	}
-	if o.given("radius") && !o.given("k") {
+	if o.given("radius") && !o.given("limit") {
 		o.k = 10_000
 	}
 	if o.order, err = db.ParseRerank(o.rerank); err != nil {
@@ -202,8 +213,44 @@ func (o *searching) check() (err error) {
 // code, a text or a path.
 type queryName = any
 
+// words returns the words behind DIR, which need no quotes.
+func (o *searching) words() string { return strings.Join(o.args[1:], " ") }
+
+// chooseQuery makes of words a query that the collection can answer.
+func (o *searching) chooseQuery(words string) error {
+	takes := func(input db.EncoderInput) bool {
+		if hash := perceptual.Named(o.schema.Hash); hash != nil {
+			return (hash.OfText != nil) == (input == db.InputText)
+		}
+		return slices.ContainsFunc(o.schema.Encoders, func(e db.Encoder) bool { return e.Input == input })
+	}
+	if takes(db.InputText) {
+		o.texts = []string{words}
+		return checkInputs(o.texts, nil)
+	}
+	_, err := o.c.Get(o.ctx, words)
+	switch {
+	case err == nil:
+		o.key = words
+	case !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid):
+		return err
+	case isFile(words) && takes(db.InputFile):
+		o.picture = []string{words}
+		return checkInputs(nil, o.picture)
+	default:
+		return exit.Failedf("collection %q has no item with the key %q, and no encoder of texts that would read it as words: %s --set NAME=COMMAND stores one",
+			o.c.Name(), words, encoderVerb(o.dir, o.c.Name(), db.InputText))
+	}
+	return nil
+}
+
 // run answers the queries of the flags.
 func (o *searching) run() (err error) {
+	if len(o.args) > 1 {
+		if err := o.chooseQuery(o.words()); err != nil {
+			return err
+		}
+	}
 	var encoder *db.Encoder
 	if len(o.picture)+len(o.texts) > 0 && o.schema.Bits == 0 {
 		if encoder, err = o.chooseEncoder(); err != nil {
@@ -289,6 +336,10 @@ type answers struct {
 
 func (o *searching) newAnswers() (a *answers, err error) {
 	a = &answers{searching: o, form: forms.NewHitTable(o.schema, o.include.Parts)}
+	if title := forms.TitleField(o.schema); title != nil && len(a.form.Fields) == 0 && !o.json && !o.Flat() {
+		a.form.Fields = []db.Field{*title}
+		o.include.Parts |= db.IncludeFields
+	}
 	if o.sheet != "" {
 		title := "collection " + o.c.Name()
 		if o.from != "" && o.to != "" {

@@ -264,7 +264,8 @@ func checkArgs(use string) cobra.PositionalArgs {
 					cmp.Or(what, "the folder of a database"), cmd.Use)
 			}
 		}
-		if len(args) > n && !strings.Contains(use, "KEY...") && !strings.Contains(use, "DIR...") {
+		if len(args) > n && !strings.Contains(use, "KEY...") && !strings.Contains(use, "DIR...") &&
+			!strings.Contains(use, "[WORDS") {
 			return exit.Usagef("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[n], cmd.Use)
 		}
 		for _, key := range args[min(1, len(args)):] {

@@ -32,6 +32,19 @@ func NewHitTable(schema db.Schema, include db.Include) HitTable {
 	return t
 }
 
+// TitleField returns the string field that says what an item is called: title, name or caption, nil without
+// one.
+func TitleField(schema db.Schema) *db.Field {
+	for _, name := range []string{"title", "name", "caption"} {
+		for i, f := range schema.Fields {
+			if f.Name == name && f.Type == db.String {
+				return &schema.Fields[i]
+			}
+		}
+	}
+	return nil
+}
+
 // HasSimilarity reports whether any hit has a similarity.
 func HasSimilarity(r *db.Result) bool {
 	return slices.ContainsFunc(r.Hits, func(h db.Hit) bool { return !math.IsNaN(float64(h.Similarity)) })

@@ -66,9 +66,9 @@ func FileKind(path string) string {
 }
 
 // Nearest returns the name that a mistyped word most likely means. It returns "" if
-// none is close: if more than a third of the word, and at least two letters, are wrong.
+// none is close: if more than a third of the word is wrong, and more than one letter.
 func Nearest(word string, names []string) string {
-	best, least := "", max(2, len(word)/3)+1
+	best, least := "", max(1, len(word)/3)+1
 	for _, name := range names {
 		d := editDistance(word, name)
 		if d < least && d < len(name) {
