@@ -22,6 +22,7 @@ const (
 	huma   = "github.com/danielgtaylor/huma/v2"
 	xtime  = "golang.org/x/time"
 	ximage = "golang.org/x/image"
+	xtext  = "golang.org/x/text"
 	cobra  = "github.com/spf13/cobra"
 	pflag  = "github.com/spf13/pflag"
 	liner  = "github.com/peterh/liner"
@@ -60,7 +61,7 @@ var house = plan{
 		{"cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/source": nil},
 		{"cmd/fddhdb/picture": {ximage}},
 		{"cmd/fddhdb/forms": nil, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/usage": {cobra, pflag}},
-		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
+		{"cmd/fddhdb/encoder": {xtext}, "cmd/fddhdb/term": {cobra, pretty, term}},
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/python": nil, "cmd/fddhdb/userdir": nil},
 
 		// Other processes reach the database through these.
