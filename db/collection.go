@@ -357,8 +357,8 @@ type Alteration struct {
 	// Metrics are new metrics of modalities, by name. They hold for all modalities that share the space.
 	Metrics map[string]Metric `json:"metrics,omitempty"`
 
-	// Encoders, unless nil, replace the encoders; none removes all. An unknown modality, or a command that is
-	// empty or longer than 16 KiB, is an ErrInvalid. An index-only collection can have them, too.
+	// Encoders, unless nil, replace the encoders; none removes all. An unknown modality, a command that is
+	// empty or longer than 16 KiB, or a fingerprint longer than 256 bytes is an ErrInvalid. An index-only collection can have them, too.
 	Encoders []Encoder `json:"encoders,omitzero"`
 }
 
@@ -517,7 +517,7 @@ func schemaOf(d *record.Descriptor) Schema {
 		Hash: d.Hash, IndexOnly: d.IndexOnly}
 	for _, e := range d.Encoders {
 		s.Encoders = append(s.Encoders,
-			Encoder{e.Modality, EncoderInput(e.Input), slices.Clone(e.Command)})
+			Encoder{e.Modality, EncoderInput(e.Input), slices.Clone(e.Command), slices.Clone(e.Fingerprint)})
 	}
 	return s
 }
@@ -546,7 +546,7 @@ func (s *Schema) descriptor(name string) (*record.Descriptor, error) {
 func storedEncoders(given []Encoder) (all []record.Encoder) {
 	for _, e := range given {
 		all = append(all, record.Encoder{Modality: e.Modality, Input: record.EncoderInput(e.Input),
-			Command: e.Command})
+			Command: e.Command, Fingerprint: e.Fingerprint})
 	}
 	return all
 }
@@ -592,6 +592,10 @@ type Encoder struct {
 	Modality string       `json:"modality"` // of the vectors that it prints
 	Input    EncoderInput `json:"input"`    // kind of its input
 	Command  []string     `json:"command"`  // the program and its arguments; no shell is meant
+
+	// Fingerprint tells the encoder from others that have the same command: up to 256 bytes, which whoever
+	// runs encoders makes and compares. The command line makes it of the vectors of some fixed inputs.
+	Fingerprint []byte `json:"fingerprint,omitempty"`
 }
 
 // An EncoderInput is the kind of input that an encoder reads, one a line.

@@ -69,7 +69,7 @@ func goldenListing(t testing.TB, d *db.DB) string {
 		schema, err := c.Schema()
 		check(err)
 		for _, e := range schema.Encoders {
-			say("encoder of %s: of %s, %q", e.Modality, e.Input, e.Command)
+			say("encoder of %s: of %s, %q, %x", e.Modality, e.Input, e.Command, e.Fingerprint)
 		}
 		labels, err := c.Labels()
 		check(err)
@@ -359,9 +359,9 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 
 	// Encoders: of a collection with spaces, whose descriptors have a copy.
 	must(t, shared.Alter(ctx, db.Alteration{Encoders: []db.Encoder{
-		{"words", db.InputText, []string{"python3", "bag of words.py"}},
-		{"image", db.InputFile, []string{"/opt/clip", "--file"}},
-		{"image", db.InputText, []string{"/opt/clip"}},
+		{"words", db.InputText, []string{"python3", "bag of words.py"}, []byte{1, 0, 255}},
+		{"image", db.InputFile, []string{"/opt/clip", "--file"}, nil},
+		{"image", db.InputText, []string{"/opt/clip"}, nil},
 	}}))
 
 	// Times, indexed and not.

@@ -387,8 +387,9 @@ func TestEncoders(t *testing.T) {
 	d, c := openNew(t, "db", &db.Options{FS: fs}, dbkit.PairsSchema, dbkit.Pairs(40, synth.Config{})...)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	given := []db.Encoder{
-		{"text", db.InputText, []string{"python3", "a b.py", ""}},
-		{"image", db.InputText, []string{"clip"}}, {"image", db.InputFile, []string{"/opt/clip", "--file"}},
+		{"text", db.InputText, []string{"python3", "a b.py", ""}, []byte{1, 2}},
+		{"image", db.InputText, []string{"clip"}, nil},
+		{"image", db.InputFile, []string{"/opt/clip", "--file"}, make([]byte, 256)},
 	}
 	want := []db.Encoder{given[2], given[1], given[0]}
 	same := func(what string, d *db.DB, want []db.Encoder) {
@@ -399,8 +400,8 @@ func TestEncoders(t *testing.T) {
 	}
 	before := need(d.Snapshot())(t)
 	must(t, c.Alter(ctx, db.Alteration{Encoders: given}))
-	given[0].Command[0] = "changed by the caller"
-	want[2].Command = []string{"python3", "a b.py", ""}
+	given[0].Command[0], given[0].Fingerprint[0] = "changed by the caller", 9
+	want[2].Command, want[2].Fingerprint = []string{"python3", "a b.py", ""}, []byte{1, 2}
 	same("set", d, want)
 	then := need(before.Collection("main"))(t)
 	got, err := then.Schema()
@@ -432,23 +433,24 @@ func TestEncodersThatCannotBe(t *testing.T) {
 	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, dbkit.PairsSchema)
 	defer dbkit.MustClose(t, d)
 	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
-	one := db.Encoder{"text", db.InputText, []string{"encode"}}
+	one := db.Encoder{"text", db.InputText, []string{"encode"}, nil}
 	must(t, c.Alter(ctx, db.Alteration{Encoders: []db.Encoder{one}}))
 	for _, r := range []struct {
 		c    *db.Collection
 		all  []db.Encoder
 		want string
 	}{
-		{c, []db.Encoder{{"sound", db.InputText, []string{"x"}}}, `unknown modality "sound"`},
-		{c, []db.Encoder{{"text", "", []string{"x"}}}, `unknown input ""`},
-		{c, []db.Encoder{{"text", "picture", []string{"x"}}},
+		{c, []db.Encoder{{"sound", db.InputText, []string{"x"}, nil}}, `unknown modality "sound"`},
+		{c, []db.Encoder{{"text", "", []string{"x"}, nil}}, `unknown input ""`},
+		{c, []db.Encoder{{"text", "picture", []string{"x"}, nil}},
 			`unknown input "picture": text and file are possible`},
-		{c, []db.Encoder{one, {"text", db.InputText, []string{"x"}}}, "two encoders of input text"},
-		{c, []db.Encoder{{"text", db.InputText, nil}}, "the command is empty"},
-		{c, []db.Encoder{{"text", db.InputText, []string{"", "x"}}}, "the command is empty"},
-		{c, []db.Encoder{{"text", db.InputText, []string{"x\x00"}}}, "a byte 0"},
-		{c, []db.Encoder{{"text", db.InputText, []string{"x", strings.Repeat("y", 1<<14)}}},
+		{c, []db.Encoder{one, {"text", db.InputText, []string{"x"}, nil}}, "two encoders of input text"},
+		{c, []db.Encoder{{"text", db.InputText, nil, nil}}, "the command is empty"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"", "x"}, nil}}, "the command is empty"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"x\x00"}, nil}}, "a byte 0"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"x", strings.Repeat("y", 1<<14)}, nil}},
 			"a command of 16387 bytes"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"x"}, make([]byte, 257)}}, "a fingerprint of 257 bytes"},
 		{codes, []db.Encoder{one}, "bring codes"},
 	} {
 		err := r.c.Alter(ctx, db.Alteration{Encoders: r.all})

@@ -23,6 +23,7 @@ const (
 	xtime     = "golang.org/x/time"
 	ximage    = "golang.org/x/image"
 	imagemeta = "github.com/bep/imagemeta"
+	xtext     = "golang.org/x/text"
 	cobra     = "github.com/spf13/cobra"
 	pflag     = "github.com/spf13/pflag"
 	liner     = "github.com/peterh/liner"
@@ -59,7 +60,7 @@ var house = plan{
 		{"cmd/fddhdb/shell": {cobra, pflag, liner}},
 		{"cmd/fddhdb/mcp": {mcpsdk, jsonschema}, "cmd/fddhdb/server": {pflag}},
 		{"cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/source": nil},
-		{"cmd/fddhdb/encoder": nil},
+		{"cmd/fddhdb/encoder": {xtext}},
 		{"cmd/fddhdb/picture": {ximage, imagemeta}},
 		{"cmd/fddhdb/forms": nil, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/usage": {cobra, pflag}},
 		{"cmd/fddhdb/term": {cobra, pretty, term}},

@@ -202,7 +202,7 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	w.send(200, "GET", m, nil)
 	w.send(204, "PATCH", m, object{"add_fields": []object{{"name": "more", "type": "string"}},
 		"index_fields": []string{"price"}, "encoders": []object{{"modality": "text", "input": "text",
-			"command": []string{"cat"}}}})
+			"command": []string{"cat"}, "fingerprint": []byte("any")}}})
 	w.send(409, "PATCH", m, object{"add_fields": []object{{"name": "year", "type": "string"}}})
 	w.send(200, "GET", m, nil)
 

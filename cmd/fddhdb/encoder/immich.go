@@ -102,11 +102,11 @@ func (s immich) form(input string) (body func() (io.ReadCloser, error), kind str
 		_ = w.Close()
 		return inMemory(b.Bytes()), w.FormDataContentType(), int64(b.Len()), nil
 	}
-	info, err := os.Stat(input)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", input)
-	}
+	f, size, err := openRegular(input)
 	if err != nil {
+		return nil, "", 0, err
+	}
+	if err := f.Close(); err != nil { // it is opened again, maybe more than once
 		return nil, "", 0, err
 	}
 	_, _ = w.CreateFormFile("image", "image") // the name of the file is nobody's business
@@ -122,5 +122,5 @@ func (s immich) form(input string) (body func() (io.ReadCloser, error), kind str
 			io.Reader
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(head), f, bytes.NewReader(tail)), f}, nil
-	}, w.FormDataContentType(), info.Size() + int64(b.Len()), nil
+	}, w.FormDataContentType(), size + int64(b.Len()), nil
 }

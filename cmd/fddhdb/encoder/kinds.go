@@ -47,6 +47,7 @@ func kinds() []kind {
 		{"immich", isImmich, hostOf, findService, startImmich},
 		{"openai", isURL, hostOf, findService, startOpenAI},
 		{"built in", isBuiltIn, firstOf, findBuiltIn, startBuiltIn},
+		{"model2vec", isModel2vec, firstOf, findModel2vec, startModel2vec},
 		{"program", func(string) bool { return true }, firstOf, findProgram, startProgram},
 	}
 }
@@ -62,8 +63,8 @@ func (p *Program) kind() kind {
 	return all[len(all)-1]
 }
 
-// Kind returns the name of the kind of a program: openai or immich for an address, program for one that is
-// started.
+// Kind returns the name of the kind of a program: openai or immich for an address, model2vec, or program for
+// one that is started.
 func (p *Program) Kind() string { return p.kind().name }
 
 // Find returns an error if there is no such program, or if an address or a model cannot be used.

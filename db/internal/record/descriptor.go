@@ -505,6 +505,9 @@ type Encoder struct {
 	Modality string       `json:"modality"` // of the vectors that it prints
 	Input    EncoderInput `json:"input"`
 	Command  []string     `json:"command"` // the program and its arguments
+
+	// Fingerprint is what the program that stored the encoder knows it by. The database does not read it.
+	Fingerprint []byte `json:"fingerprint,omitempty"`
 }
 
 // An EncoderInput says what an encoder reads, one a line.
@@ -522,7 +525,7 @@ func (d *Descriptor) WithEncoders(encoders []Encoder) (*Descriptor, error) {
 	with := *d
 	with.Encoders = nil
 	for _, e := range encoders {
-		e.Command = slices.Clone(e.Command)
+		e.Command, e.Fingerprint = slices.Clone(e.Command), slices.Clone(e.Fingerprint)
 		with.Encoders = append(with.Encoders, e)
 	}
 	// Unknown modalities come first, and checkEncoders refuses them.
@@ -551,7 +554,7 @@ func (d *Descriptor) checkEncoders() error {
 			return fault.Invalid("the encoder of modality %q: unknown input %q: text and file are possible",
 				e.Modality, Shortened(string(e.Input)))
 		}
-		if err := e.checkCommand(); err != nil {
+		if err := e.checkStored(); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -568,7 +571,7 @@ func (d *Descriptor) checkEncoders() error {
 	return nil
 }
 
-func (e *Encoder) checkCommand() error {
+func (e *Encoder) checkStored() error {
 	if len(e.Command) == 0 || e.Command[0] == "" {
 		return fault.Invalid("the encoder of modality %q: the command is empty: a program and its arguments are expected", e.Modality)
 	}
@@ -583,6 +586,10 @@ func (e *Encoder) checkCommand() error {
 	if size > MaxCommandBytes {
 		return fault.Invalid("the encoder of modality %q: a command of %d bytes: at most %d are possible",
 			e.Modality, size, MaxCommandBytes)
+	}
+	if len(e.Fingerprint) > MaxFingerprintBytes {
+		return fault.Invalid("the encoder of modality %q: a fingerprint of %d bytes: at most %d are possible",
+			e.Modality, len(e.Fingerprint), MaxFingerprintBytes)
 	}
 	return nil
 }

@@ -155,4 +155,6 @@ const (
 	MaxBatchBytes   = 1 << 30   // all items of one Batch
 	MaxBulkBytes    = 4 << 30   // the same where all are new items of one collection
 	MaxRows         = 1<<32 - 1 // rows, labels, spaces, collections
+
+	MaxFingerprintBytes = 1 << 8 // fingerprint of an encoder
 )
