@@ -68,6 +68,18 @@ type DB struct {
 // commits are missing, Open succeeds and Recovery tells.
 func Open(dir string, options *Options) (*DB, error) { return open(dir, options.withDefaults()) }
 
+// OpenMemory opens an empty database that has no folder: all of it is in memory, and Close forgets it. It is
+// for tests, caches and trials. Backup keeps it; a Checkpoint is in memory, too. Options that are about a
+// folder (FS, MustExist, ReadOnly, NoSync, ReserveBytes) are not used.
+func OpenMemory(options *Options) (*DB, error) {
+	var o Options
+	if options != nil {
+		o = *options
+	}
+	o.FS, o.MustExist, o.ReadOnly, o.NoSync, o.ReserveBytes = vfs.NewMem(), false, false, true, -1
+	return Open("memory", &o)
+}
+
 // open calls openOnce. If the disk is full it gives up the spare file, and tries once more.
 func open(dir string, opts settings) (*DB, error) {
 	d, again, err := openOnce(dir, opts)

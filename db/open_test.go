@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -81,6 +82,28 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 	failIf(t, !errors.As(err, &fe) || fe.Found != 8 || fe.Supported != db.Format, "newer format: %v", err)
 	_, err = db.Open(filepath.Join(folderIn(t, map[string]string{"file": ""}), "file"), nil)
 	failIf(t, err == nil, "a file was opened as a database")
+}
+
+// Databases in memory are apart from each other and from the disk, and a backup keeps one.
+func TestOpenMemory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	one, two := need(db.OpenMemory(nil))(t), need(db.OpenMemory(&db.Options{MustExist: true}))(t)
+	for _, d := range []*db.DB{one, two} {
+		defer d.Close()
+		c := need(d.CreateCollection(t.Context(), "main", db.Schema{Modalities: []db.Modality{
+			{Name: "x", Dim: 2}}}))(t)
+		need(c.Put(t.Context(), &db.Item{Key: "a", Vectors: map[string][]float32{"x": {1, 2}}}))(t)
+		if n := need(c.Count(t.Context(), ""))(t); n != 1 {
+			t.Errorf("%d items", n)
+		}
+	}
+	if files := need(os.ReadDir("."))(t); len(files) > 0 {
+		t.Errorf("%v on the disk", files)
+	}
+	need(one.Backup(t.Context(), need(backup.Folder("copies"))(t), db.BackupOptions{}))(t)
+	if files := need(os.ReadDir("copies"))(t); len(files) == 0 {
+		t.Error("no backup")
+	}
 }
 
 func TestMustExistCreatesNothing(t *testing.T) {

@@ -4,17 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
 
 	"github.com/fddhdb/fddhdb/db"
 )
 
 func main() {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "colours") // a folder of your own is there again next time
-	check(err)
-	defer os.RemoveAll(dir)
-	d, err := db.Open(dir, nil)
+	d, err := db.OpenMemory(nil) // db.Open("colours.db", nil) keeps it in a folder
 	check(err)
 	defer d.Close()
 	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{
