@@ -358,7 +358,8 @@ type Alteration struct {
 	Metrics map[string]Metric `json:"metrics,omitempty"`
 
 	// Encoders, unless nil, replace the encoders; none removes all. An unknown modality, a command that is
-	// empty or longer than 16 KiB, or a fingerprint longer than 256 bytes is an ErrInvalid. An index-only collection can have them, too.
+	// empty or longer than 16 KiB, or a fingerprint longer than 256 bytes is an ErrInvalid. An index-only
+	// collection can have them, too.
 	Encoders []Encoder `json:"encoders,omitzero"`
 }
 
@@ -517,7 +518,8 @@ func schemaOf(d *record.Descriptor) Schema {
 		Hash: d.Hash, IndexOnly: d.IndexOnly}
 	for _, e := range d.Encoders {
 		s.Encoders = append(s.Encoders,
-			Encoder{e.Modality, EncoderInput(e.Input), slices.Clone(e.Command), slices.Clone(e.Fingerprint)})
+			Encoder{e.Modality, EncoderInput(e.Input), slices.Clone(e.Command), slices.Clone(e.Fingerprint),
+				e.Standby})
 	}
 	return s
 }
@@ -546,7 +548,7 @@ func (s *Schema) descriptor(name string) (*record.Descriptor, error) {
 func storedEncoders(given []Encoder) (all []record.Encoder) {
 	for _, e := range given {
 		all = append(all, record.Encoder{Modality: e.Modality, Input: record.EncoderInput(e.Input),
-			Command: e.Command, Fingerprint: e.Fingerprint})
+			Command: e.Command, Fingerprint: e.Fingerprint, Standby: e.Standby})
 	}
 	return all
 }
@@ -596,6 +598,10 @@ type Encoder struct {
 	// Fingerprint tells the encoder from others that have the same command: up to 256 bytes, which whoever
 	// runs encoders makes and compares. The command line makes it of the vectors of some fixed inputs.
 	Fingerprint []byte `json:"fingerprint,omitempty"`
+
+	// Standby keeps queries that name no modality from this encoder: its modality is being filled, or is kept
+	// to go back to (see package db/reembed). New items get its vectors all the same.
+	Standby bool `json:"standby,omitempty"`
 }
 
 // An EncoderInput is the kind of input that an encoder reads, one a line.

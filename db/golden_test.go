@@ -359,9 +359,9 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 
 	// Encoders: of a collection with spaces, whose descriptors have a copy.
 	must(t, shared.Alter(ctx, db.Alteration{Encoders: []db.Encoder{
-		{"words", db.InputText, []string{"python3", "bag of words.py"}, []byte{1, 0, 255}},
-		{"image", db.InputFile, []string{"/opt/clip", "--file"}, nil},
-		{"image", db.InputText, []string{"/opt/clip"}, nil},
+		{"words", db.InputText, []string{"python3", "bag of words.py"}, []byte{1, 0, 255}, false},
+		{"image", db.InputFile, []string{"/opt/clip", "--file"}, nil, false},
+		{"image", db.InputText, []string{"/opt/clip"}, nil, false},
 	}}))
 
 	// Times, indexed and not.

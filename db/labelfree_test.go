@@ -387,9 +387,9 @@ func TestEncoders(t *testing.T) {
 	d, c := openNew(t, "db", &db.Options{FS: fs}, dbkit.PairsSchema, dbkit.Pairs(40, synth.Config{})...)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	given := []db.Encoder{
-		{"text", db.InputText, []string{"python3", "a b.py", ""}, []byte{1, 2}},
-		{"image", db.InputText, []string{"clip"}, nil},
-		{"image", db.InputFile, []string{"/opt/clip", "--file"}, make([]byte, 256)},
+		{"text", db.InputText, []string{"python3", "a b.py", ""}, []byte{1, 2}, false},
+		{"image", db.InputText, []string{"clip"}, nil, false},
+		{"image", db.InputFile, []string{"/opt/clip", "--file"}, make([]byte, 256), true},
 	}
 	want := []db.Encoder{given[2], given[1], given[0]}
 	same := func(what string, d *db.DB, want []db.Encoder) {
@@ -433,28 +433,28 @@ func TestEncodersThatCannotBe(t *testing.T) {
 	d, c := openNew(t, "db", &db.Options{FS: vfs.NewMem()}, dbkit.PairsSchema)
 	defer dbkit.MustClose(t, d)
 	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
-	one := db.Encoder{"text", db.InputText, []string{"encode"}, nil}
+	one := db.Encoder{"text", db.InputText, []string{"encode"}, nil, false}
 	must(t, c.Alter(ctx, db.Alteration{Encoders: []db.Encoder{one}}))
 	for _, r := range []struct {
 		c    *db.Collection
 		all  []db.Encoder
 		want string
 	}{
-		{c, []db.Encoder{{"sound", db.InputText, []string{"x"}, nil}}, `unknown modality "sound"`},
-		{c, []db.Encoder{{"text", "", []string{"x"}, nil}}, `unknown input ""`},
-		{c, []db.Encoder{{"text", "picture", []string{"x"}, nil}},
+		{c, []db.Encoder{{"sound", db.InputText, []string{"x"}, nil, false}}, `unknown modality "sound"`},
+		{c, []db.Encoder{{"text", "", []string{"x"}, nil, false}}, `unknown input ""`},
+		{c, []db.Encoder{{"text", "picture", []string{"x"}, nil, false}},
 			`unknown input "picture": text and file are possible`},
-		{c, []db.Encoder{one, {"text", db.InputText, []string{"x"}, nil}}, "two encoders of input text"},
-		{c, []db.Encoder{{"text", db.InputText, nil, nil}}, "the command is empty"},
-		{c, []db.Encoder{{"text", db.InputText, []string{"", "x"}, nil}}, "the command is empty"},
-		{c, []db.Encoder{{"text", db.InputText, []string{"x\x00"}, nil}}, "a byte 0"},
-		{c, []db.Encoder{{"text", db.InputText, []string{"x", strings.Repeat("y", 1<<14)}, nil}},
+		{c, []db.Encoder{one, {"text", db.InputText, []string{"x"}, nil, false}}, "two encoders of input text"},
+		{c, []db.Encoder{{"text", db.InputText, nil, nil, false}}, "the command is empty"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"", "x"}, nil, false}}, "the command is empty"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"x\x00"}, nil, false}}, "a byte 0"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"x", strings.Repeat("y", 1<<14)}, nil, false}},
 			"a command of 16387 bytes"},
-		{c, []db.Encoder{{"text", db.InputText, []string{"x"}, make([]byte, 257)}}, "a fingerprint of 257 bytes"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"x"}, make([]byte, 257), false}}, "a fingerprint of 257 bytes"},
 		{codes, []db.Encoder{one}, "bring codes"},
 	} {
 		err := r.c.Alter(ctx, db.Alteration{Encoders: r.all})
-		failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), r.want), "%q: %v", r.all,
+		failIf(t, !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), r.want), "%v: %v", r.all,
 			err)
 	}
 	got, err := c.Schema()

@@ -86,7 +86,7 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	dbkit.CheckSound(t, d, "updated by itself")
 	must(t, c.Alter(ctx, db.Alteration{
 		Encoders: []db.Encoder{{"text", db.InputText, []string{"encode", "--lines"},
-			[]byte{1, 2, 3}}}}))
+			[]byte{1, 2, 3}, false}}}))
 	dbkit.CheckSound(t, d, "with an encoder")
 	need(c.IndexVectors(ctx, db.IndexOptions{Modality: "image"}))(t)
 	for i, it := range items[40:45] { // their entries are out of date

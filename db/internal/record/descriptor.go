@@ -508,6 +508,8 @@ type Encoder struct {
 
 	// Fingerprint is what the program that stored the encoder knows it by. The database does not read it.
 	Fingerprint []byte `json:"fingerprint,omitempty"`
+
+	Standby bool `json:"standby,omitempty"` // not of queries that name no modality
 }
 
 // An EncoderInput says what an encoder reads, one a line.
