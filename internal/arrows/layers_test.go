@@ -67,7 +67,7 @@ var house = plan{
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/python": nil, "cmd/fddhdb/userdir": nil},
 
 		// Other processes reach the database through these.
-		{"db/attach": nil},
+		{"db/attach": nil, "db/reembed": nil},
 		{"db/serve/page": nil},
 		{"db/serve": {huma, compress, prometheus, xtime}, "db/client": nil},
 		{"contrib/promfddhdb": {prometheus}},
