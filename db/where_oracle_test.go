@@ -158,7 +158,8 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 		case 1:
 			return "label != " + quoted(l)
 		}
-		return "label IN (" + quoted(l) + "," + quoted(other) + ")"
+		return "label" + rapid.SampledFrom([]string{" IN (", " NOT IN ("}).Draw(t, "not") + quoted(l) + "," +
+			quoted(other) + ")"
 	case 3, 4, 5, 6:
 		field := rapid.SampledFrom([]string{"n", "x", "s", "t", "b", "and", "note", "at"}).Draw(t, "field")
 		name := field
@@ -166,16 +167,28 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 			name = `"and"`
 		}
 		literal := drawLiteral(t, field)
+		not := rapid.SampledFrom([]string{" ", " NOT "}).Draw(t, "not")
 		switch how := rapid.IntRange(0, 9).Draw(t, "how"); {
-		case how < 2:
-			return name + " in (" + literal + " , " + drawLiteral(t, field) + ")"
+		case how == 0:
+			return name + not + "in (" + literal + " , " + drawLiteral(t, field) + ")"
+		case how == 1 && field != "b":
+			return name + not + "BETWEEN " + literal + " AND " + drawLiteral(t, field)
 		case how == 2:
 			return name + rapid.SampledFrom([]string{" IS NULL", " is not null"}).Draw(t, "null")
 		case how < 5 && slices.Contains([]string{"s", "t", "note"}, field):
 			prefix := rapid.SampledFrom(append(filterStrings, "n", strings.Repeat("n", 1999))).Draw(t,
 				"prefix")
-			return name + " LIKE " + quoted(strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(
-				prefix)+"%")
+			escaped := strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(prefix)
+			switch rapid.IntRange(0, 3).Draw(t, "pattern") {
+			case 0:
+				return name + not + "CONTAINS " + quoted(prefix)
+			case 1:
+				return name + not + "ILIKE " + quoted("%"+escaped+"%_")
+			case 2:
+				wild := rapid.StringOfN(rapid.SampledFrom([]rune("abn%%_ ")), 0, 6, -1)
+				return name + not + "LIKE " + quoted(wild.Draw(t, "wild"))
+			}
+			return name + not + "LIKE " + quoted(escaped+"%")
 		}
 		ops := []string{"=", "!="}
 		if field != "b" {

@@ -343,6 +343,9 @@ func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 				return err
 			}
 		}
+		if _, _, text := codec.FieldRowsKeyParts(key); !r.Has(text) {
+			return nil
+		}
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
 			return fault.Corrupt(err, "rows %x", key)

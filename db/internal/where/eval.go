@@ -193,8 +193,7 @@ func (s *Scan) String(x []byte) bool {
 	if i == len(s.strings) {
 		return false
 	}
-	r := &s.strings[i]
-	return string(x) >= r.Lo && (r.Open || string(x) < r.Hi)
+	return s.strings[i].Has(x)
 }
 
 // among reports whether a value is in one of spans.
