@@ -59,9 +59,9 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 		"a marker of others":     {map[string]string{"FDDHDB": "hello"}, nil, db.ErrNotDatabase, "not ours"},
 		"a marker that is empty": {map[string]string{"FDDHDB": ""}, nil, db.ErrNotDatabase, "not ours"},
 		"a newer format": {map[string]string{"FDDHDB": `{"fddhdb":"database","format":99}`}, nil,
-			db.ErrFormat, "format 99, this version of fddhdb reads format 6 alone"},
+			db.ErrFormat, "format 99, this version of fddhdb reads format 7 alone"},
 		"an earlier format": {map[string]string{"FDDHDB": `{"fddhdb":"database","format":2}`}, nil,
-			db.ErrFormat, "format 2, this version of fddhdb reads format 6 alone"},
+			db.ErrFormat, "format 2, this version of fddhdb reads format 7 alone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folderIn(t, c.files)
@@ -77,8 +77,8 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 		})
 	}
 	var fe *db.FormatError
-	_, err := db.Open(folderIn(t, map[string]string{"FDDHDB": `{"fddhdb":"database","format":7}`}), nil)
-	failIf(t, !errors.As(err, &fe) || fe.Found != 7 || fe.Supported != db.Format, "newer format: %v", err)
+	_, err := db.Open(folderIn(t, map[string]string{"FDDHDB": `{"fddhdb":"database","format":8}`}), nil)
+	failIf(t, !errors.As(err, &fe) || fe.Found != 8 || fe.Supported != db.Format, "newer format: %v", err)
 	_, err = db.Open(filepath.Join(folderIn(t, map[string]string{"file": ""}), "file"), nil)
 	failIf(t, err == nil, "a file was opened as a database")
 }

@@ -33,9 +33,11 @@ import (
 var filterSchema = db.Schema{
 	Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 1}},
 	Fields: []db.Field{
-		{"note", db.String, false}, {"n", db.Int, true}, {"x", db.Float, true}, {"s", db.String, true},
-		{"b", db.Bool, true}, {"and", db.Int, true}, {"t", db.String, true},
-		{"at", db.Time, true},
+		{Name: "note", Type: db.String}, {Name: "n", Type: db.Int, Indexed: true},
+		{Name: "x", Type: db.Float, Indexed: true}, {Name: "s", Type: db.String, Indexed: true},
+		{Name: "b", Type: db.Bool, Indexed: true}, {Name: "and", Type: db.Int, Indexed: true},
+		{Name: "t", Type: db.String, Indexed: true},
+		{Name: "at", Type: db.Time, Indexed: true},
 	},
 }
 
@@ -227,7 +229,9 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 	schema := filterSchema
 	schema.Fields = slices.Clone(schema.Fields)
 	for i := range schema.Fields[1:] {
-		schema.Fields[1+i].Indexed = rapid.Bool().Draw(t, "indexed")
+		f := &schema.Fields[1+i]
+		f.Indexed = rapid.Bool().Draw(t, "indexed")
+		f.Words = f.Type == db.String && rapid.Bool().Draw(t, "words")
 	}
 	if codesOnly {
 		schema.Modalities, schema.Bits = nil, 16
@@ -403,7 +407,7 @@ func TestWhereRefuses(t *testing.T) {
 	d, c := dbkit.OpenPairs(t) // of which year is indexed
 	need(c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a"}}))(t)
 	codes := need(d.CreateCollection(ctx, "codes",
-		db.Schema{Bits: 8, Fields: []db.Field{{"size", db.Int, false}}}))(t)
+		db.Schema{Bits: 8, Fields: []db.Field{{Name: "size", Type: db.Int}}}))(t)
 	for _, tc := range []struct {
 		c      *db.Collection
 		where  string

@@ -18,7 +18,7 @@ import (
 // Format is the format of everything stored in the folder of a database. The marker of the folder has it
 // (package store), and a database of any other format is refused with a fault.FormatError. Raise it when you
 // change the stored bytes.
-const Format = 6
+const Format = 7
 
 // UUIDBytes is the length of the UUID of a database.
 const UUIDBytes = 16

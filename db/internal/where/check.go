@@ -28,6 +28,7 @@ type Field struct {
 	ID      int
 	Type    Type
 	Indexed bool // Rows finds the rows of values; else it reads the values of all rows, see Scan
+	Words   bool // of strings: Rows finds the rows of trigrams
 }
 
 // A Schema knows the names that an expression may use. An error of it becomes the Reason of
@@ -147,10 +148,22 @@ func (c *checker) checkHas(n *has) (evaluator, error) {
 }
 
 // testOf returns the evaluator of a test of a field: indexed, or where the field is not a scan.
+// An index of words comes before both: the scan then reads only the values that have all trigrams.
 func (c *checker) testOf(f Field, scan *Scan, indexed evaluator) evaluator {
+	if f.Words && len(scan.strings) == 1 {
+		if grams := scan.strings[0].Match.grams(); len(grams) > 0 {
+			scan.Few = true
+			return evalAnd{[]evaluator{evalGrams{f.ID, grams}, c.scan(f, scan)}}
+		}
+	}
 	if f.Indexed {
 		return indexed
 	}
+	return c.scan(f, scan)
+}
+
+// scan returns the evaluator of a test that reads values.
+func (c *checker) scan(f Field, scan *Scan) evaluator {
 	scan.Field, scan.Type = f.ID, f.Type
 	c.scans = append(c.scans, *scan)
 	return evalScan{len(c.scans) - 1}

@@ -53,7 +53,8 @@
 // it. MaxArgBytes bounds its arguments. A pattern takes the time of the string that it is compared with
 // (Pattern). Evaluating takes at most the time of reading, for
 // each comparison, everything that is indexed for its field; and for fields without an index, once
-// the items.
+// the items. With an index of words, CONTAINS, LIKE and ILIKE read only the items that have trigrams of the
+// pattern, if it has three characters in a row.
 //
 // # Proof
 //

@@ -12,24 +12,27 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
+
+	"github.com/fddhdb/fddhdb/db/internal/words"
 )
 
 // anySchema has a field of nearly every name. Its type is string, unless the name begins with
-// i, f or b. Modalities are image and text. Its fields have no indexes if scanned is set.
-type anySchema struct{ scanned bool }
+// i, f or b. Modalities are image and text. Its fields have no indexes of values if scanned
+// is set, and fields of strings have an index of words if words is set.
+type anySchema struct{ scanned, words bool }
 
 func (s anySchema) Field(name string) (Field, error) {
 	switch {
 	case slices.Contains([]string{"secret", "image", "text", "sound"}, name):
 		return Field{}, errors.New("the fields are s, i, f and b")
 	case strings.HasPrefix(name, "i"):
-		return Field{1, Int, !s.scanned}, nil
+		return Field{ID: 1, Type: Int, Indexed: !s.scanned}, nil
 	case strings.HasPrefix(name, "f"):
-		return Field{2, Float, !s.scanned}, nil
+		return Field{ID: 2, Type: Float, Indexed: !s.scanned}, nil
 	case strings.HasPrefix(name, "b"):
-		return Field{3, Bool, !s.scanned}, nil
+		return Field{ID: 3, Type: Bool, Indexed: !s.scanned}, nil
 	}
-	return Field{0, String, !s.scanned}, nil
+	return Field{ID: 0, Type: String, Indexed: !s.scanned, Words: s.words}, nil
 }
 
 func (anySchema) Modality(name string) (int, error) {
@@ -109,6 +112,17 @@ func (t *table) Bools(field int, value bool) (*roaring.Bitmap, error) {
 	return t.rows(func(v any) bool { x, ok := v.(bool); return ok && x == value })
 }
 
+// Grams adds the rows of texts of 20 bytes and more, as those of long texts.
+func (t *table) Grams(field int, grams []string) (*roaring.Bitmap, error) {
+	return t.rows(func(v any) bool {
+		x, _ := v.(string)
+		terms := words.Terms(x)
+		return len(x) >= 20 || !slices.ContainsFunc(grams, func(g string) bool {
+			return !slices.Contains(terms, string([]byte{words.Gram})+g)
+		})
+	})
+}
+
 // Valued takes fields by their types.
 func (t *table) Valued(field int) (*roaring.Bitmap, error) {
 	return t.rows(func(v any) bool { return fieldOf(v) == field })
@@ -171,17 +185,19 @@ type require interface {
 
 // evaluate returns the rows of a filter, which are the same with indexes and without.
 func evaluate(t require, s string, rows *table) []uint32 {
-	var answers [2]*roaring.Bitmap
+	var answers [3]*roaring.Bitmap
 	for i := range answers {
-		f := checkIn(t, anySchema{scanned: i == 1}, s)
+		f := checkIn(t, anySchema{scanned: i > 0, words: i == 2}, s)
 		rows.scans = f.Scans
 		var err error
 		if answers[i], err = f.Eval(rows); err != nil {
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
-	if !answers[0].Equals(answers[1]) {
-		t.Fatalf("%s: rows %v with indexes, %v without", s, answers[0].ToArray(), answers[1].ToArray())
+	for _, other := range answers[1:] {
+		if !answers[0].Equals(other) {
+			t.Fatalf("%s: rows %v with indexes, %v without", s, answers[0].ToArray(), other.ToArray())
+		}
 	}
 	return answers[0].ToArray()
 }

@@ -61,6 +61,37 @@ func (p *Pattern) matches(x []byte) bool {
 	return true
 }
 
+// mostGrams bounds how many sets of rows a pattern reads.
+const mostGrams = 64
+
+// grams returns folded trigrams that each string has of which the pattern is true: none if it may be true
+// of strings without trigrams. p may be nil.
+func (p *Pattern) grams() (all []string) {
+	if p == nil {
+		return nil
+	}
+	add := func(text string) {
+		if !p.fold {
+			text = string(words.AppendFolded(nil, text))
+		}
+		all = append(all, words.Grams(text)...)
+	}
+	for _, piece := range p.pieces {
+		add(string(piece.text))
+		for rest := piece.any; len(rest) > 0; {
+			n := slices.Index(rest, anyRune)
+			if n < 0 {
+				n = len(rest)
+			}
+			add(string(rest[:n]))
+			rest = rest[min(n+1, len(rest)):]
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), mostGrams)]
+}
+
 // begins reports whether the piece begins x, and how many bytes of it the piece is.
 func (p *piece) begins(x []byte) (n int, ok bool) {
 	if p.any == nil {

@@ -22,6 +22,42 @@ const (
 	GramRunes = 3
 )
 
+// Terms begin with one of these bytes.
+const (
+	Long = 0x00 // nothing follows: the text is longer than MaxBytes, and its trigrams are no terms
+	Gram = 0x01 // a trigram of the folded text
+	Word = 0x02 // a folded word
+)
+
+// Terms returns the terms of a text, ascending, each once.
+func Terms(text string) []string {
+	var out []string
+	folded := string(AppendFolded(nil, start(text)))
+	if len(text) > MaxBytes {
+		out = append(out, string([]byte{Long}))
+	} else {
+		for _, g := range Grams(folded) {
+			out = append(out, string([]byte{Gram})+g)
+		}
+	}
+	for _, w := range wordsOf(folded) {
+		out = append(out, string([]byte{Word})+w)
+	}
+	return out
+}
+
+// start returns the first MaxBytes of a text, or a little less: whole characters.
+func start(text string) string {
+	if len(text) <= MaxBytes {
+		return text
+	}
+	n := MaxBytes
+	for n > MaxBytes-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
 // Fold returns the one character that stands for all that differ from r in case alone.
 func Fold(r rune) rune {
 	if r < utf8.RuneSelf {
@@ -65,14 +101,10 @@ func Grams(text string) []string {
 
 // Of returns the words of a text, folded, ascending, each once. Whatever is no letter, digit or mark stands
 // between words. Of reads the first MaxBytes of text, and MaxRunes of a word.
-func Of(text string) []string {
-	if long := text; len(text) > MaxBytes {
-		text = text[:MaxBytes]
-		for !utf8.RuneStart(long[len(text)]) { // the text is UTF-8
-			text = text[:len(text)-1]
-		}
-	}
-	folded := string(AppendFolded(nil, text))
+func Of(text string) []string { return wordsOf(string(AppendFolded(nil, start(text)))) }
+
+// wordsOf returns the words of a folded text, each a part of it.
+func wordsOf(folded string) []string {
 	var out []string
 	from, runes := -1, 0 // of the word that goes on
 	end := func(i int) {
