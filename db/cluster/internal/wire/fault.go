@@ -115,7 +115,7 @@ func (f *Fault) Unwrap() error {
 // that others carry out.
 const (
 	magic    = "fddh"
-	version  = 5
+	version  = 6
 	envelope = len(magic) + 1 + 8
 )
 
