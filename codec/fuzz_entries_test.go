@@ -18,6 +18,7 @@ func FuzzKey(f *testing.F) {
 		RetractionKey(1, 2, 1<<40), LessonsKey(1, 2, 700), NumberKey(KindIndex, 1, 2),
 		ChunkKey(KindEntries, 1, 2, 3), SpaceBlockKey(KindCodes, 1, 2, 4), CodeRowsKey(1, 2, 4, 5),
 		SubstringKey(1, 2, 4, 5), RowsKey(1, SetLabel, 7, 8), FieldRowsKey(1, 2, 3, "value"), {}, {0xff},
+		FieldWordsKey(1, 2, 3, "term"),
 		{KindFieldRows, 0, 0, 0, 1},
 	} {
 		f.Add(key)
@@ -73,6 +74,9 @@ func FuzzKey(f *testing.F) {
 		case KindFieldRows:
 			field, container, value := FieldRowsKeyParts(key)
 			again = FieldRowsKey(collection(), field, container, string(value))
+		case KindFieldWords:
+			field, container, term := FieldRowsKeyParts(key)
+			again = FieldWordsKey(collection(), field, container, string(term))
 		default:
 			t.Fatalf("kind %x is a key, and nobody knows it", kind)
 		}

@@ -37,6 +37,8 @@ import (
 //	50    collection, set (u8), id (u32), row >> 16    layer: rows of the set, low 16 bits
 //	51    collection, field (u16), row >> 16 (u16),    layer: rows of the value, low 16 bits
 //	      value (bytes) or slice (u8)
+//	52    collection, field (u16), row >> 16 (u16),    layer: rows whose text has the term, low 16 bits
+//	      term (bytes)
 //	60    collection, index (u32)                      descriptor of an index of vectors (JSON)
 //	61    collection, index, cell (u32)                centre of the cell
 //	62    collection, index, row >> 8 (u32)            block: row -> cell and code of its vector there
@@ -68,6 +70,7 @@ const (
 	KindSubstring  = 0x40
 	KindRows       = 0x50
 	KindFieldRows  = 0x51
+	KindFieldWords = 0x52
 	KindIndex      = 0x60
 	KindCentre     = 0x61
 	KindEntries    = 0x62
@@ -235,7 +238,20 @@ func FieldRowsKey(collection uint32, field, container uint16, value string) []by
 	return append(k, value...)
 }
 
-// FieldPrefix returns the prefix of the keys of all sets of rows of a field.
+// FieldWordsKey returns the key of a layer: the rows container<<16 to container<<16 +
+// 65535 whose text in a field has a term.
+func FieldWordsKey(collection uint32, field, container uint16, term string) []byte {
+	k := FieldRowsKey(collection, field, container, term)
+	k[0] = KindFieldWords
+	return k
+}
+
+// FieldWordsPrefix returns the prefix of the keys of all terms of a field.
+func FieldWordsPrefix(collection uint32, field uint16) []byte {
+	return FieldWordsKey(collection, field, 0, "")[:fieldRowsPrefix-2]
+}
+
+// FieldPrefix returns the prefix of the keys of all sets of rows of the values of a field.
 func FieldPrefix(collection uint32, field uint16) []byte {
 	return FieldRowsKey(collection, field, 0, "")[:fieldRowsPrefix-2]
 }
@@ -282,7 +298,7 @@ func CheckKey(key []byte) error {
 		if len(key) < 6 {
 			return fmt.Errorf("%w: key %x names no item", ErrCorrupt, key)
 		}
-	case KindFieldRows:
+	case KindFieldRows, KindFieldWords:
 		if len(key) < fieldRowsPrefix {
 			return fmt.Errorf("%w: key %x names no field", ErrCorrupt, key)
 		}
@@ -298,7 +314,8 @@ func CheckKey(key []byte) error {
 	return nil
 }
 
-// fieldRowsPrefix is the length of a key of KindFieldRows without its value.
+// fieldRowsPrefix is the length of a key of KindFieldRows without its value, and of
+// KindFieldWords without its term.
 const fieldRowsPrefix = 9
 
 // LastNumber returns the u32 at the end of a key of NumberKey, ChunkKey, SpaceBlockKey
@@ -328,8 +345,8 @@ func RowsKeyParts(key []byte) (set byte, id uint32, container uint16) {
 	return key[5], binary.BigEndian.Uint32(key[6:]), binary.BigEndian.Uint16(key[10:])
 }
 
-// FieldRowsKeyParts returns the parts of a key of KindFieldRows that has passed
-// CheckKey. value aliases the key.
+// FieldRowsKeyParts returns the parts of a key of KindFieldRows, or of KindFieldWords, that has
+// passed CheckKey. value, or the term, aliases the key.
 func FieldRowsKeyParts(key []byte) (field, container uint16, value []byte) {
 	return binary.BigEndian.Uint16(key[5:]), binary.BigEndian.Uint16(key[7:]), key[fieldRowsPrefix:]
 }

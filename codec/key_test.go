@@ -17,6 +17,7 @@ func TestKeysHaveTheirForm(t *testing.T) {
 		CodeRowsKey(1, 2, 4, 5), SubstringKey(1, 2, 4, 5),
 		SpaceBlockKey(KindProjection, 1, 2, 4), RowsKey(1, SetModality, 2, 3),
 		FieldRowsKey(1, 2, 3, ""), FieldRowsKey(1, 2, 3, "value"),
+		FieldWordsKey(1, 2, 3, ""), FieldWordsKey(1, 2, 3, "term"),
 		RevisionKey(1, 2, 3, 4), OnlineRowsKey(1, 2, SetPending, 3), RetractionKey(1, 2, 3),
 		LessonsKey(1, 2, 3),
 		NumberKey(KindIndex, 1, 2), ChunkKey(KindCentre, 1, 2, 3), ChunkKey(KindEntries, 1, 2, 3),
@@ -28,7 +29,8 @@ func TestKeysHaveTheirForm(t *testing.T) {
 		if err := CheckKey(k); err != nil {
 			t.Errorf("%x: %v", k, err)
 		}
-		if k[0] != KindName && k[0] != KindMark && k[0] != KindKey && k[0] != KindFieldRows {
+		if k[0] != KindName && k[0] != KindMark && k[0] != KindKey && k[0] != KindFieldRows &&
+			k[0] != KindFieldWords {
 			if err := CheckKey(append(bytes.Clone(k), 0)); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%x with a byte more: %v", k, err)
 			}

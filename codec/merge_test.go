@@ -128,6 +128,7 @@ func TestLayersMergeLikeASet(t *testing.T) {
 		}
 		key := rapid.SampledFrom([][]byte{
 			RowsKey(1, SetLive, 0, 0), CodeRowsKey(1, 1, 5, 0), FieldRowsKey(1, 0, 0, "v"),
+			FieldWordsKey(1, 0, 0, "t"),
 		}).Draw(t, "key")
 		l, err := DecodeLayer(mergeSomehow(t, key, operands))
 		if err != nil {

@@ -424,6 +424,7 @@ var additions = [256]addition{
 	KindCodeRows:   layers,
 	KindRows:       layers,
 	KindFieldRows:  layers,
+	KindFieldWords: layers,
 	KindOnlineRows: layers,
 	KindStale:      layers,
 

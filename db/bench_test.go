@@ -322,8 +322,9 @@ func benchFiltered(b *testing.B, n int, indexed bool) *db.Collection {
 	d := dbkit.MustOpen(b, b.TempDir(), &db.Options{NoSync: true})
 	b.Cleanup(func() { dbkit.MustClose(b, d) })
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64, Fields: []db.Field{
-		{"year", db.Int, indexed}, {"price", db.Float, indexed}, {"maker", db.String, indexed},
-		{"sku", db.String, indexed}, {"new", db.Bool, indexed},
+		{Name: "year", Type: db.Int, Indexed: indexed}, {Name: "price", Type: db.Float, Indexed: indexed},
+		{Name: "maker", Type: db.String, Indexed: indexed}, {Name: "sku", Type: db.String, Indexed: indexed},
+		{Name: "new", Type: db.Bool, Indexed: indexed},
 	}}))(b)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := 0; i < n; {

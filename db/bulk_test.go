@@ -263,8 +263,9 @@ func TestBulkLoadOfCodesIsAsOneByOne(t *testing.T) {
 func TestBulkLoadWithLabelsFieldsAndPayloads(t *testing.T) {
 	dbkit.LongTest(t)
 	schema := db.Schema{Bits: 16, Fields: []db.Field{
-		{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true}, {"new", db.Bool, true},
-		{"note", db.String, false},
+		{Name: "year", Type: db.Int, Indexed: true}, {Name: "title", Type: db.String, Indexed: true},
+		{Name: "price", Type: db.Float, Indexed: true}, {Name: "new", Type: db.Bool, Indexed: true},
+		{Name: "note", Type: db.String},
 	}}
 	n := effort.Of(70_000, 3*bulkItems) // more than the rows of one container, if all are taken
 	items := dbkit.CodeItems(n, 16, 1, nil)

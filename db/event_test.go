@@ -100,7 +100,7 @@ func TestEvents(t *testing.T) {
 	putAll(t, c, items[60:])
 	update := need(c.Update(ctx, db.UpdateOptions{}))(t)
 	reindexed := need(c.Reindex(ctx, db.ReindexOptions{}))(t)
-	must(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"place", db.String, false}},
+	must(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "place", Type: db.String}},
 		IndexFields: []string{"title"},
 		Encoders:    []db.Encoder{{"text", db.InputText, []string{"encode"}, nil, false}}}))
 	must(t, c.RenameLabel(ctx, items[0].Labels[0], "renamed"))

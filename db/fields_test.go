@@ -153,7 +153,8 @@ func TestDamagedSetFailsAlone(t *testing.T) {
 	failIf(t, err != nil || it.Fields["s"] != "x", "%+v, %v", it, err)
 }
 
-var timesSchema = db.Schema{Bits: 8, Fields: []db.Field{{"at", db.Time, true}, {"seen", db.Time, false}}}
+var timesSchema = db.Schema{Bits: 8, Fields: []db.Field{{Name: "at", Type: db.Time, Indexed: true},
+	{Name: "seen", Type: db.Time}}}
 
 // Times and their texts come back in UTC and in whole microseconds, also after the database was closed.
 func TestTimes(t *testing.T) {
@@ -427,8 +428,9 @@ func TestFacetsOfAnswers(t *testing.T) {
 }
 
 // unindexed has a field of each type, and no index.
-var unindexed = []db.Field{{"n", db.Int, false}, {"x", db.Float, false}, {"s", db.String, false},
-	{"b", db.Bool, false}, {"at", db.Time, false}}
+var unindexed = []db.Field{{Name: "n", Type: db.Int}, {Name: "x", Type: db.Float},
+	{Name: "s", Type: db.String},
+	{Name: "b", Type: db.Bool}, {Name: "at", Type: db.Time}}
 
 // openUnindexed makes a collection of n items that have fields without an index.
 func openUnindexed(t testing.TB, opts *db.Options, n int) (*db.DB, *db.Collection) {
@@ -499,7 +501,7 @@ func TestAlterIndexesFields(t *testing.T) {
 		need(c.Put(ctx, unindexedItem(i*8, i+3)))(t)
 	}
 	must(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"b", "s", "n", "at"},
-		AddFields: []db.Field{{"more", db.Int, true}}}))
+		AddFields: []db.Field{{Name: "more", Type: db.Int, Indexed: true}}}))
 	checkIndexed(t, c, "s", "x", "n", "b", "at", "more")
 	must(t, c.Alter(ctx, db.Alteration{IndexFields: []string{"b"}}))
 	d, _ = reopen(t, d, "db", opts)

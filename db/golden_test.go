@@ -275,10 +275,10 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 		Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5},
 			{Name: "words", Dim: 200, Sparse: true}},
 		Fields: []db.Field{
-			{"title", db.String, true}, {"note", db.String, false}, {"year", db.Int, true},
-			{"size", db.Int, false},
-			{"price", db.Float, true}, {"weight", db.Float, false}, {"new", db.Bool, true},
-			{"seen", db.Bool, false},
+			{Name: "title", Type: db.String, Indexed: true}, {Name: "note", Type: db.String, Words: true},
+			{Name: "year", Type: db.Int, Indexed: true}, {Name: "size", Type: db.Int},
+			{Name: "price", Type: db.Float, Indexed: true}, {Name: "weight", Type: db.Float},
+			{Name: "new", Type: db.Bool, Indexed: true}, {Name: "seen", Type: db.Bool},
 		},
 	})
 	items := goldenItems(100)
@@ -366,7 +366,8 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 
 	// Times, indexed and not.
 	times := goldenCollection(t, d, "times",
-		db.Schema{Bits: 8, Fields: []db.Field{{"at", db.Time, true}, {"seen", db.Time, false}}})
+		db.Schema{Bits: 8, Fields: []db.Field{{Name: "at", Type: db.Time, Indexed: true},
+			{Name: "seen", Type: db.Time}}})
 	for i := range 30 {
 		at := time.Date(1969+i, time.December, 31, 23, 59, 59, i*1000, time.UTC)
 		goldenPut(t, times, []*db.Item{{Key: fmt.Sprint(i), Code: []byte{byte(i)},
@@ -374,7 +375,8 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	}
 
 	// Thousands of items share few codes, so that postings and rows have both forms.
-	codes := goldenCollection(t, d, "codes", db.Schema{Bits: 16, Fields: []db.Field{{"n", db.Int, true}}})
+	codes := goldenCollection(t, d, "codes", db.Schema{Bits: 16,
+		Fields: []db.Field{{Name: "n", Type: db.Int, Indexed: true}}})
 	b := d.NewBatch()
 	for i := range 700 {
 		n := i * i % 97

@@ -21,7 +21,7 @@ func TestHashOfACollection(t *testing.T) {
 		dbkit.CheckSound(t, d, what)
 	}
 	same("new", d)
-	must(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"width", db.Int, false}}}))
+	must(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "width", Type: db.Int}}}))
 	same("altered", d)
 	must(t, d.Checkpoint(ctx, "copy", db.CheckpointOptions{Collection: "main"}))
 	copied := dbkit.MustOpen(t, "copy", &db.Options{FS: fs})

@@ -217,7 +217,7 @@ func TestFailedDatabase(t *testing.T) {
 	opts := &db.Options{FS: fsys, UpdateItems: 1}
 	d := dbkit.MustOpen(t, "db", opts)
 	schema := dbkit.PairsSchema
-	schema.Fields = []db.Field{{"year", db.Int, true}}
+	schema.Fields = []db.Field{{Name: "year", Type: db.Int, Indexed: true}}
 	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	need(d.CreateCollection(ctx, "other", schema))(t)
 	items := dbkit.Pairs(60, synth.Config{})

@@ -232,8 +232,9 @@ func TestLimitsOfItems(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer d.Close()
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3},
-		{Name: "words", Dim: db.MaxDim, Sparse: true}}, Fields: []db.Field{{"text", db.String, false},
-		{"word", db.String, true}, {"n", db.Int, true}, {"x", db.Float, true}, {"b", db.Bool, false}}}))(t)
+		{Name: "words", Dim: db.MaxDim, Sparse: true}}, Fields: []db.Field{{Name: "text", Type: db.String},
+		{Name: "word", Type: db.String, Indexed: true}, {Name: "n", Type: db.Int, Indexed: true},
+		{Name: "x", Type: db.Float, Indexed: true}, {Name: "b", Type: db.Bool}}}))(t)
 	labels := func(n int) []string {
 		all := make([]string, n)
 		for i := range all {

@@ -407,7 +407,7 @@ func TestEncoders(t *testing.T) {
 	got, err := then.Schema()
 	failIf(t, err != nil || got.Encoders != nil, "a snapshot of before has %v, %v", got, err)
 	must(t, errors.Join(before.Close(),
-		c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})))
+		c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "place", Type: db.String}}})))
 	same("altered", d, want)
 
 	// An index-only copy has them, and can be given others.

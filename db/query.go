@@ -27,7 +27,8 @@ import (
 )
 
 // A Query asks for the items nearest to a vector (Vector or Sparse, with From), to a stored item (Key),
-// or to a code (Code): exactly one of the four.
+// or to a code (Code): exactly one of the four. Or it asks for items that have Words, alone or beside one
+// of the four.
 //
 // In a trained collection a search compares codes. Without codes, or where Recall is set, it compares
 // vectors, by the Metric of the modality From: the most similar items come first, then by row. Distance is
@@ -55,6 +56,18 @@ type Query struct {
 	Sparse *Sparse
 	Key    string
 	Code   []byte // bits/8 bytes, as in Item
+
+	// Words are words to find in the texts of items: of the fields with an index of words (Field.Words).
+	// Letters, digits and marks in a row are a word, in any case. Items that have any of the words come by
+	// the sum of log(N/df) of those that they have, where df of the N items of the collection have the word,
+	// then by row. Words may stand alone, or beside a vector, Key or Code. Then both lists, each of its first
+	// 100 or 4*K items, are merged by reciprocal rank fusion: an item scores 1/(60+rank) for each list that
+	// has it. Hit.Score is what the answer is ordered by.
+	//
+	// More than 16 different words, After, MinSimilarity, a radius, or a collection without such an index are
+	// an ErrInvalid. Hits have no cursors, and the answer has no Next. The sets of rows of the words are
+	// read: at worst a bit an item for each word.
+	Words string
 
 	// ExcludeSelf leaves the item of Key out of the answer, and out of Total. Otherwise that item is a
 	// hit, the first of the items with its code. A query by vector may be nearer to other codes, as
@@ -192,12 +205,15 @@ func ParseRerank(s string) (Rerank, error) {
 
 // A Hit is one item of an answer. A struct that embeds one takes over its MarshalJSON.
 type Hit struct {
-	Key      string
-	Row      uint32
-	Distance int // Hamming distance in bits; -1 in an answer by vectors (see RerankAuto)
+	Key string
+	Row uint32
+	// Distance is the Hamming distance in bits; -1 in an answer by vectors (see RerankAuto), and of an item
+	// that only Query.Words has found.
+	Distance int
 
 	// Score is z . h, the inner product of the projection of the query with the
-	// code of the item as +-1: the larger the nearer. NaN for queries by code.
+	// code of the item as +-1: the larger the nearer. NaN for queries by code. With Query.Words it is
+	// what the answer is ordered by.
 	Score float64
 
 	// Similarity is the number that the order has compared last. In an answer by vectors alone (see
@@ -278,7 +294,13 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	ctx, call := c.db.state.Signals.Call(ctx, event.OpSearch, c.name)
 	var res *Result
 	hits, plan := 0, PlanAuto
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
+		if q.Words != "" {
+			if res, plan, err = c.byWords(ctx, v, cv, q); err == nil {
+				hits = len(res.Hits)
+			}
+			return err
+		}
 		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
@@ -303,8 +325,11 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 // the order of a Result, as runs of items that share a code. Runs orders and reads rows
 // and keys as you iterate; for RerankAsymmetric it orders all codes first. Close the runs.
 func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Runs, error) {
-	if radius < 0 {
+	switch {
+	case radius < 0:
 		return nil, fault.Invalid("radius %d: 0 or more bits are possible", radius)
+	case q.Words != "":
+		return nil, fault.Invalid("words: an answer within a radius has no words: call Search")
 	}
 	ctx, call := c.db.state.Signals.Call(ctx, event.OpSearchRadius, c.name)
 	var r *Runs
@@ -534,30 +559,38 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 		groups := (len(queries) + group - 1) / group
 		return work.ParallelBy(ctx, work.All(), 1, groups, func(i int) error {
 			from, to := i*group, min((i+1)*group, len(queries))
-			asked := make([]search.Query, to-from)
-			for j := range asked {
-				q := queries[from+j]
+			asked, of := make([]search.Query, 0, to-from), make([]int, 0, to-from)
+			for j := from; j < to; j++ {
+				q := queries[j]
 				q.K = cmp.Or(q.K, defaultK)
 				err := q.check()
 				if err == nil && q.Include&IncludeExplain != 0 {
 					err = fault.Invalid("IncludeExplain: SearchAll explains no answer: use Search")
 				}
-				if err != nil {
-					return &QueryError{Query: from + j, Err: err}
+				if err == nil && q.Words != "" { // it shares nothing
+					results[j], _, err = c.byWords(ctx, v, cv, q)
 				}
-				asked[j] = q.inside()
+				if err != nil {
+					return &QueryError{Query: j, Err: err}
+				}
+				if q.Words == "" {
+					asked, of = append(asked, q.inside()), append(of, j)
+				}
+			}
+			if len(asked) == 0 {
+				return nil
 			}
 			at, err := search.Group(ctx, c.db.search, v, cv, asked, func(j int, s *search.Searcher) error {
-				found, a, err := resultOf(ctx, s, asked[j].K, queries[from+j].wanted())
+				found, a, err := resultOf(ctx, s, asked[j].K, queries[of[j]].wanted())
 				if err != nil {
 					return err
 				}
 				s.Observe(a)
-				results[from+j] = found
+				results[of[j]] = found
 				return nil
 			})
 			if err != nil && at >= 0 {
-				err = &QueryError{Query: from + at, Err: err}
+				err = &QueryError{Query: of[at], Err: err}
 			}
 			return err
 		})

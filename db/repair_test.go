@@ -485,7 +485,8 @@ func TestRepairOfDescriptors(t *testing.T) {
 	schemas := map[string]db.Schema{}
 	for _, name := range []string{"main", "codes"} {
 		c := dbkit.MustCollection(t, d, name)
-		must(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"late", db.Int, true}}}))
+		must(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{
+			{Name: "late", Type: db.Int, Indexed: true}}}))
 		schemas[name] = dbkit.MustSchema(t, c)
 	}
 	p.before = hold(t, d)

@@ -729,7 +729,8 @@ func hostile(t *testing.T) (learned, codes *db.Collection) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	t.Cleanup(func() { dbkit.MustClose(t, d) })
 	schema := dbkit.PairsSchema
-	schema.Fields = []db.Field{{"year", db.Int, true}, {"title", db.String, true}}
+	schema.Fields = []db.Field{{Name: "year", Type: db.Int, Indexed: true},
+		{Name: "title", Type: db.String, Indexed: true}}
 	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	items := dbkit.Pairs(200, synth.Config{})
 	for i, it := range items {

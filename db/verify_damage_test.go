@@ -211,6 +211,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 	projections := codec.SpaceBlockKey(codec.KindProjection, id, other.ID, 0)
 	taught := need(codec.DecodeBlock(get(lessons)))(t)
 	title := codec.FieldRowsKey(id, 1, 0, "title 1")
+	word, gram := codec.FieldWordsKey(id, 1, 0, "\x02title"), codec.FieldWordsKey(id, 1, 0, "\x01e 1")
 	negative := codec.FieldRowsKey(id, 0, 0, string([]byte{codec.SliceOf(3)}))
 	var posting, carriers []byte
 	var in []uint32
@@ -321,6 +322,13 @@ func TestVerifyNamesDamage(t *testing.T) {
 			"not indexed"},
 		{"container of no item", codec.FieldRowsKey(id, 1, 9, "x"), get(title),
 			`rows whose field "title" is "x"`, "against item in row"},
+		{"word", word, layer(word, row), `rows whose field "title" has the word "title"`, "missing: row 25"},
+		{"characters", gram, layer(gram, row), `rows whose field "title" has the characters "e 1"`, "row 25"},
+		{"unknown term", codec.FieldWordsKey(id, 1, 0, "x"), get(word),
+			`rows whose field "title" has the unknown term 78`,
+			"against item in row"},
+		{"words of a field without", codec.FieldWordsKey(id, 4, 0, "\x02x"), get(live),
+			`rows whose field "note" has the word "x"`, "no index of words"},
 		{"features deleted", codec.FeatureKey(id, row, 0), nil, `features "image" of row 25`, "missing"},
 		{"features damaged", codec.FeatureKey(id, row, 0), []byte{1, 2}, `features "image" of row 25`,
 			"bytes for 8 dimensions"},

@@ -35,8 +35,11 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	d := dbkit.MustOpen(t, t.TempDir(), opts)
 	t.Cleanup(func() { _ = d.Close() })
 	schema := dbkit.PairsSchema
-	schema.Fields = []db.Field{{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true},
-		{"new", db.Bool, true}, {"note", db.String, false}, {"at", db.Time, true}}
+	schema.Fields = []db.Field{{Name: "year", Type: db.Int, Indexed: true},
+		{Name: "title", Type: db.String, Indexed: true, Words: true},
+		{Name: "price", Type: db.Float, Indexed: true},
+		{Name: "new", Type: db.Bool, Indexed: true}, {Name: "note", Type: db.String},
+		{Name: "at", Type: db.Time, Indexed: true}}
 	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	items := dbkit.Pairs(120, synth.Config{Missing: .2, Seed: 2})
 	for i, it := range items {
@@ -64,7 +67,7 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	dbkit.CheckSound(t, d, "updated, and items have come and gone")
 	// The first model does not know what has been added, the second one does.
 	must(t, c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{{Name: "audio", Dim: 3}},
-		AddFields: []db.Field{{"place", db.String, true}}}))
+		AddFields: []db.Field{{Name: "place", Type: db.String, Indexed: true}}}))
 	b := d.NewBatch()
 	for i := range 40 {
 		added := &db.Item{Key: fmt.Sprint("k", 14+2*i),

@@ -33,9 +33,11 @@ import (
 var filterSchema = db.Schema{
 	Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 1}},
 	Fields: []db.Field{
-		{"note", db.String, false}, {"n", db.Int, true}, {"x", db.Float, true}, {"s", db.String, true},
-		{"b", db.Bool, true}, {"and", db.Int, true}, {"t", db.String, true},
-		{"at", db.Time, true},
+		{Name: "note", Type: db.String}, {Name: "n", Type: db.Int, Indexed: true},
+		{Name: "x", Type: db.Float, Indexed: true}, {Name: "s", Type: db.String, Indexed: true},
+		{Name: "b", Type: db.Bool, Indexed: true}, {Name: "and", Type: db.Int, Indexed: true},
+		{Name: "t", Type: db.String, Indexed: true},
+		{Name: "at", Type: db.Time, Indexed: true},
 	},
 }
 
@@ -158,7 +160,8 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 		case 1:
 			return "label != " + quoted(l)
 		}
-		return "label IN (" + quoted(l) + "," + quoted(other) + ")"
+		return "label" + rapid.SampledFrom([]string{" IN (", " NOT IN ("}).Draw(t, "not") + quoted(l) + "," +
+			quoted(other) + ")"
 	case 3, 4, 5, 6:
 		field := rapid.SampledFrom([]string{"n", "x", "s", "t", "b", "and", "note", "at"}).Draw(t, "field")
 		name := field
@@ -166,16 +169,28 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 			name = `"and"`
 		}
 		literal := drawLiteral(t, field)
+		not := rapid.SampledFrom([]string{" ", " NOT "}).Draw(t, "not")
 		switch how := rapid.IntRange(0, 9).Draw(t, "how"); {
-		case how < 2:
-			return name + " in (" + literal + " , " + drawLiteral(t, field) + ")"
+		case how == 0:
+			return name + not + "in (" + literal + " , " + drawLiteral(t, field) + ")"
+		case how == 1 && field != "b":
+			return name + not + "BETWEEN " + literal + " AND " + drawLiteral(t, field)
 		case how == 2:
 			return name + rapid.SampledFrom([]string{" IS NULL", " is not null"}).Draw(t, "null")
 		case how < 5 && slices.Contains([]string{"s", "t", "note"}, field):
 			prefix := rapid.SampledFrom(append(filterStrings, "n", strings.Repeat("n", 1999))).Draw(t,
 				"prefix")
-			return name + " LIKE " + quoted(strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(
-				prefix)+"%")
+			escaped := strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(prefix)
+			switch rapid.IntRange(0, 3).Draw(t, "pattern") {
+			case 0:
+				return name + not + "CONTAINS " + quoted(prefix)
+			case 1:
+				return name + not + "ILIKE " + quoted("%"+escaped+"%_")
+			case 2:
+				wild := rapid.StringOfN(rapid.SampledFrom([]rune("abn%%_ ")), 0, 6, -1)
+				return name + not + "LIKE " + quoted(wild.Draw(t, "wild"))
+			}
+			return name + not + "LIKE " + quoted(escaped+"%")
 		}
 		ops := []string{"=", "!="}
 		if field != "b" {
@@ -214,7 +229,9 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 	schema := filterSchema
 	schema.Fields = slices.Clone(schema.Fields)
 	for i := range schema.Fields[1:] {
-		schema.Fields[1+i].Indexed = rapid.Bool().Draw(t, "indexed")
+		f := &schema.Fields[1+i]
+		f.Indexed = rapid.Bool().Draw(t, "indexed")
+		f.Words = f.Type == db.String && rapid.Bool().Draw(t, "words")
 	}
 	if codesOnly {
 		schema.Modalities, schema.Bits = nil, 16
@@ -390,7 +407,7 @@ func TestWhereRefuses(t *testing.T) {
 	d, c := dbkit.OpenPairs(t) // of which year is indexed
 	need(c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a"}}))(t)
 	codes := need(d.CreateCollection(ctx, "codes",
-		db.Schema{Bits: 8, Fields: []db.Field{{"size", db.Int, false}}}))(t)
+		db.Schema{Bits: 8, Fields: []db.Field{{Name: "size", Type: db.Int}}}))(t)
 	for _, tc := range []struct {
 		c      *db.Collection
 		where  string

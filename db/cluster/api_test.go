@@ -184,6 +184,9 @@ func unsupported(t *testing.T, d api.Database, c api.Collection) {
 	if _, err := c.Search(ctx, db.Query{Include: db.IncludeExplain}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Error("Explain:", err)
 	}
+	if _, err := c.Search(ctx, db.Query{Words: "red"}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Error("Words:", err)
+	}
 	for _, err := range c.Items(ctx, "") {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Error("Items:", err)

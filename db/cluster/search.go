@@ -186,6 +186,9 @@ func (c *Collection) scatter(ctx context.Context, partial bool, skip func(shard 
 
 // search asks all shards for the first hits behind the cursor, and merges them.
 func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (*Result, error) {
+	if q.Words != "" {
+		return nil, cannot("search by words", "search by a vector, a key or a code, with CONTAINS in Where")
+	}
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
 	from, err := merge.ParseCursor(q.After, c.client.Shards())

@@ -68,7 +68,8 @@ func FuzzWhere(f *testing.F) {
 		"n <= 9223372036854775807", "n = 1e0", "n IN (0.2e1,2,-9223372036854775808)", "x < 5e-324",
 		"b != false", "not not n = 0", "((n=0))",
 		"has(n) and s IS NULL", `"not" is not null`, `s LIKE 'a%'`, `s LIKE 'it''s%' OR s LIKE '%'`,
-		`s LIKE '\%%'`,
+		`s LIKE '\%%'`, `s LIKE '%_''%' OR s NOT ILIKE 'A_%'`, `s CONTAINS 'T''S' OR s NOT CONTAINS 'ß'`,
+		`n BETWEEN 0 AND 1.5 AND x NOT BETWEEN -1 AND 1e400`, `n == 1 OR label NOT IN ('a') OR s NOT IN ('b')`,
 		"n = 1 n = 2", "n = 'a'", "and = 1", "x = ", "s = 'a", "has(image", "n IN ()", "label < 'a'",
 		"0.0000000000000000000000000000000001e34 = n", "n = 1e-1e",
 	} {

@@ -35,7 +35,8 @@ const (
 
 // ground is what all rooms of the database may import, and state what those above it may.
 var (
-	ground = names{"codec", "db/event", "db/fault", "db/internal/signal", "db/internal/work", "db/report",
+	ground = names{"codec", "db/event", "db/fault", "db/internal/signal", "db/internal/words",
+		"db/internal/work", "db/report",
 		"internal/cells", "internal/instant", "internal/quant", "mih", "model", "model/eval", "model/fit"}
 	state = ground.and("db/internal/record", "db/internal/spaces", "db/internal/state", "db/internal/store")
 )
@@ -114,7 +115,8 @@ var house = plan{
 		{"internal/simd": {sys}},
 
 		// The ground imports nothing of ours.
-		{"codec/perceptual": nil, "internal/freemem": {sys}, "internal/inside": nil, "internal/instant": nil,
+		{"codec/perceptual": nil, "db/internal/words": nil,
+			"internal/freemem": {sys}, "internal/inside": nil, "internal/instant": nil,
 			"internal/svgchart": nil},
 	},
 	rules: []rule{
@@ -130,10 +132,10 @@ var house = plan{
 			why: "an error is made of the errors of the packages below"},
 		{of: names{"db/internal/signal"}, only: names{"db/event", "db/fault", "db/internal/work"},
 			why: "what tells of a database knows none"},
-		{of: names{"db/internal/where"}, only: names{"internal/instant"},
+		{of: names{"db/internal/where"}, only: names{"db/internal/words", "internal/instant"},
 			why: "an expression knows fields, not where they are stored"},
 		{of: names{"db/internal/record"}, only: names{"codec", "db/fault", "internal/cells",
-			"internal/instant", "mih", "model"},
+			"db/internal/words", "internal/instant", "mih", "model"},
 			why: "a record is bytes and functions of them"},
 		{of: names{"db/internal/record", "db/internal/where"},
 			without: names{goStatement, "sync", "sync/atomic", "time"},

@@ -60,7 +60,7 @@ func (r *reader) fail(format string, args ...any) {
 }
 
 var words = regexp.MustCompile(
-	`^(?:[\pL_][\pL_\p{Nd}.-]*|"(?:[^"]|"")*"|[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|'(?:[^']|'')*'|!=|<=|>=|[=<>(),?])`)
+	`^(?:[\pL_][\pL_\p{Nd}.-]*|"(?:[^"]|"")*"|[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|'(?:[^']|'')*'|!=|<=|>=|==|[=<>(),?])`)
 
 func (r *reader) next() {
 	r.rest = strings.TrimLeftFunc(r.rest, unicode.IsSpace)
@@ -151,6 +151,8 @@ func (r *reader) name() string {
 // operator reads a comparison and its values.
 func (r *reader) operator() (op string, values []string) {
 	switch op = strings.ToUpper(r.take()); op {
+	case "==":
+		return "=", r.values()
 	case "=", "!=", "<", "<=", ">", ">=":
 		return op, r.values()
 	case "IN":
@@ -210,7 +212,11 @@ func literal(v reflect.Value) string {
 }
 
 func (r *reader) labels() predicate {
+	not := r.skip("NOT")
 	op, values := r.operator()
+	if not && op == "IN" {
+		op = "!="
+	}
 	for i, v := range values {
 		values[i] = r.unquoted(v)
 	}
@@ -236,14 +242,37 @@ func (r *reader) field() predicate {
 			return ok == want
 		}
 	}
-	if r.skip("LIKE") {
-		matches := r.pattern(r.schema.Fields[i].Type)
+	not := r.skip("NOT")
+	for _, op := range []string{"LIKE", "ILIKE", "CONTAINS"} {
+		if r.skip(op) {
+			matches := r.pattern(op, r.schema.Fields[i].Type)
+			return func(it *db.Item) bool {
+				x, ok := it.Fields[name]
+				return ok && matches(x.(string)) != not
+			}
+		}
+	}
+	if r.skip("BETWEEN") {
+		compare := func() func(any) int {
+			values := r.values()
+			if len(values) != 1 {
+				r.fail("BETWEEN has two values")
+				return nil
+			}
+			return r.comparison(r.schema.Fields[i].Type, values[0])
+		}
+		least := compare()
+		r.need("AND")
+		most := compare()
 		return func(it *db.Item) bool {
 			x, ok := it.Fields[name]
-			return ok && matches(x.(string))
+			return ok && (least(x) >= 0 && most(x) <= 0) != not
 		}
 	}
 	op, values := r.operator()
+	if not && op != "IN" {
+		r.fail("NOT %s is unknown", op)
+	}
 	var tests []func(any) bool
 	for _, v := range values {
 		compare := r.comparison(r.schema.Fields[i].Type, v)
@@ -251,20 +280,27 @@ func (r *reader) field() predicate {
 	}
 	return func(it *db.Item) bool {
 		x, ok := it.Fields[name]
-		return ok && slices.ContainsFunc(tests, func(test func(any) bool) bool { return test(x) })
+		return ok && slices.ContainsFunc(tests, func(test func(any) bool) bool { return test(x) }) != not
 	}
 }
 
-// pattern reads a pattern of LIKE, which it accepts in general, as a regular expression.
-func (r *reader) pattern(typ db.FieldType) func(string) bool {
+// pattern reads a pattern of LIKE, ILIKE or CONTAINS as a regular expression.
+func (r *reader) pattern(op string, typ db.FieldType) func(string) bool {
 	values := r.values()
 	if typ != db.String || len(values) != 1 {
-		r.fail("LIKE compares strings with one pattern")
+		r.fail("%s compares strings with one pattern", op)
 		return nil
 	}
+	text := r.unquoted(values[0])
+	if op == "CONTAINS" {
+		text = "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
+	}
 	pattern := "^"
+	if op != "LIKE" {
+		pattern = "(?i)^"
+	}
 	escaped := false
-	for _, c := range r.unquoted(values[0]) {
+	for _, c := range text {
 		switch {
 		case escaped, !strings.ContainsRune(`%_\`, c):
 			pattern, escaped = pattern+regexp.QuoteMeta(string(c)), false

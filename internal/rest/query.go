@@ -24,6 +24,7 @@ type Query struct {
 	Key           string   `json:"key,omitempty" doc:"query by the item with this key"`
 	Text          string   `json:"text,omitempty" doc:"query by a text, by the encoder that the collection has for from, or by its hash of texts"`
 	Code          Hex      `json:"code,omitempty" doc:"query by a code, in hexadecimal digits"`
+	Words         string   `json:"words,omitempty" doc:"words to find in the texts of fields with an index of words; beside a vector, key, text or code both lists are fused"`
 	ExcludeSelf   bool     `json:"exclude_self,omitempty" doc:"leave out the item of key"`
 	Where         string   `json:"where,omitempty" doc:"only items that match, such as label = ? AND year > 2000"`
 	Args          Args     `json:"args,omitempty" doc:"the values of the placeholders ? in where, in order"`
@@ -44,7 +45,8 @@ var parts = []string{"labels", "fields", "payload", "vectors", "cursor", "distan
 
 // NewQuery returns the form of a query, which it aliases.
 func NewQuery(q *db.Query) *Query {
-	f := &Query{From: q.From, To: q.To, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf, Where: q.Where,
+	f := &Query{From: q.From, To: q.To, Key: q.Key, Code: q.Code, Words: q.Words,
+		ExcludeSelf: q.ExcludeSelf, Where: q.Where,
 		Args: q.Args, K: q.K, After: q.After, MinSimilarity: q.MinSimilarity, Recall: q.Recall,
 		Facets: q.Facets}
 	if q.Vector != nil || q.Sparse != nil {
@@ -67,7 +69,8 @@ func NewQuery(q *db.Query) *Query {
 // Query returns the query of the form. An unknown name is an ErrInvalid.
 func (f *Query) Query() (q db.Query, err error) {
 	q = db.Query{From: f.From, To: f.To, Vector: f.Vector.Dense, Sparse: f.Vector.Sparse, Key: f.Key,
-		Code: f.Code, ExcludeSelf: f.ExcludeSelf, Where: f.Where, Args: f.Args, K: f.K, After: f.After,
+		Code: f.Code, Words: f.Words,
+		ExcludeSelf: f.ExcludeSelf, Where: f.Where, Args: f.Args, K: f.K, After: f.After,
 		MinSimilarity: f.MinSimilarity, Recall: f.Recall, Facets: f.Facets}
 	if f.Rerank != "" {
 		if q.Rerank, err = db.ParseRerank(f.Rerank); err != nil {

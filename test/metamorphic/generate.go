@@ -321,6 +321,9 @@ func (g *generator) alter(name string) Op {
 	for range g.IntN(3) {
 		add.Index = append(add.Index, pick(g, s.allFields()).Name)
 	}
+	if f := pick(g, s.allFields()); f.Type == db.String && g.chance(2) {
+		add.Words = append(add.Words, f.Name)
+	}
 	if len(s.Modalities) > 0 && g.chance(2) {
 		g.respace(s, add)
 	}
@@ -383,6 +386,7 @@ func (g *generator) spoilAlteration(s, add *Schema) {
 			"far"})}
 	case 8:
 		add.Index = append(add.Index, pick(g, []string{"image", "nothing"}))
+		add.Words = append(add.Words, pick(g, []string{"n", "nothing", "note"}))
 	case 9:
 		add.SpaceOf = map[string]string{pick(g, []string{"image", "nothing"}): pick(g, []string{"image",
 			"text", "nothing"})}

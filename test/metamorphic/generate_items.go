@@ -242,7 +242,7 @@ func (g *generator) expr(name string, depth int) *Expr {
 		case field != "label" && g.chance(8):
 			return &Expr{Op: pick(g, []string{"has", "null", "not null"}), Field: field}
 		case typeOf(field) == db.String && field != "label" && g.chance(3):
-			e.Op = "like"
+			e.Op = pick(g, []string{"like", "ilike", "contains"})
 		}
 		if e.Op == "in" {
 			e.Values = append(e.Values, pick(g, values))
@@ -273,7 +273,7 @@ func (g *generator) expr(name string, depth int) *Expr {
 	case n < 10:
 		return literal("s", someStrings)
 	case n < 11:
-		return literal("note", []string{"", "a", "a note"}) // this field is not indexed
+		return literal("note", []string{"", "a", "a note", "Note"}) // this field is not indexed
 	}
 	return literal("b", []string{"true", "false"})
 }

@@ -86,6 +86,7 @@ func (s *Schema) allFields() []db.Field {
 	all := slices.Concat(fields, s.Fields)
 	for i := range all {
 		all[i].Indexed = all[i].Indexed || slices.Contains(s.Index, all[i].Name)
+		all[i].Words = all[i].Words || slices.Contains(s.Words, all[i].Name)
 	}
 	return all
 }
@@ -586,7 +587,7 @@ func (c *collection) modality(name string) db.Modality {
 // An Expr is a filter. It has a text for the database, and decides about an item of the
 // model.
 type Expr struct {
-	// and, or, not; has, null, not null; =, !=, <, <=, >, >=, in, like
+	// and, or, not; has, null, not null; =, !=, <, <=, >, >=, in, like, ilike, contains
 	Op     string   `json:"op"`
 	Field  string   `json:"field,omitempty"` // a field, or label; for has a modality, too
 	Values []string `json:"values,omitempty"`
@@ -639,11 +640,16 @@ func (e *Expr) argument(text string) any {
 	return x
 }
 
-// text returns the string that a value stands for: of like a pattern, with the value as the prefix.
+// text returns the string that a value stands for: of like a pattern, with the value as the prefix, and of
+// ilike with the value anywhere.
 func (e *Expr) text(value string) string {
 	value = literal(value)
-	if e.Op == "like" {
-		value = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(value) + "%"
+	escaped := strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(value)
+	switch e.Op {
+	case "like":
+		return escaped + "%"
+	case "ilike":
+		return "%" + strings.ToUpper(escaped) + "%"
 	}
 	return value
 }

@@ -100,6 +100,7 @@ type Schema struct {
 
 	// fields that alter indexes; of a collection all that it has indexed
 	Index []string `json:"index,omitempty"`
+	Words []string `json:"words,omitempty"` // likewise, with words
 	// for alter: of modalities that are there, or added
 	SpaceOf map[string]string    `json:"space_of,omitempty"`
 	Metrics map[string]db.Metric `json:"metrics,omitempty"` // likewise
@@ -365,7 +366,7 @@ func (s *shrinker) simpler(now func() Op, with func(Op) *Program) {
 		},
 		func(op *Op) {
 			if op.Do == "alter" {
-				op.Schema = &Schema{Index: op.Schema.Index}
+				op.Schema = &Schema{Index: op.Schema.Index, Words: op.Schema.Words}
 			}
 		},
 		func(op *Op) {
@@ -479,7 +480,7 @@ var fields = []db.Field{
 	{Name: "note", Type: db.String},
 	{Name: "n", Type: db.Int, Indexed: true},
 	{Name: "x", Type: db.Float, Indexed: true},
-	{Name: "s", Type: db.String, Indexed: true},
+	{Name: "s", Type: db.String, Indexed: true, Words: true},
 	{Name: "b", Type: db.Bool, Indexed: true},
 }
 
@@ -492,7 +493,7 @@ var (
 		{Name: "y", Type: db.Float, Indexed: true},
 		{Name: "place", Type: db.String, Indexed: true},
 		{Name: "seen", Type: db.Bool, Indexed: true},
-		{Name: "memo", Type: db.String},
+		{Name: "memo", Type: db.String, Words: true},
 		{Name: "at", Type: db.Time, Indexed: true},
 	}
 )
@@ -549,7 +550,7 @@ var (
 	someInts   = []string{"-9223372036854775808", "-300", "-1", "0", "1", "2", "255", "256",
 		"9007199254740993", "9223372036854775807"}
 	someFloats  = []string{"-1.7976931348623157e308", "-1.5", "-5e-324", "0", "5e-324", ".1", "1.5", "1e300"}
-	someStrings = []string{"", "a", "a\x00", "aa", "it's", "two\nlines", "ä", longest}
+	someStrings = []string{"", "a", "a\x00", "aa", "it's", "two\nlines", "a note", "ä", longest}
 
 	someTimes = []string{"0000-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00Z",
 		"2024-05-01T12:30:00Z"}

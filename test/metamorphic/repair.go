@@ -35,6 +35,7 @@ var damages = map[string]damage{
 	"row keys":    {kind: codec.KindRowKeys},
 	"rows":        {kind: codec.KindRows},
 	"field rows":  {kind: codec.KindFieldRows},
+	"field words": {kind: codec.KindFieldWords},
 	"codes":       {kind: codec.KindCodes, brought: true},
 	"code rows":   {kind: codec.KindCodeRows},
 	"substrings":  {kind: codec.KindSubstring},

@@ -381,14 +381,15 @@ func (h *history) alter(op *Op) error {
 
 func (s *Schema) alteration() db.Alteration {
 	return db.Alteration{AddModalities: s.Modalities, AddFields: s.Fields, IndexFields: s.Index,
-		SpaceOf: s.SpaceOf, Metrics: s.Metrics}
+		IndexWords: s.Words,
+		SpaceOf:    s.SpaceOf, Metrics: s.Metrics}
 }
 
 // with returns the schema after an alteration, or ErrInvalid for metrics or spaces that cannot be.
 func (s *Schema) with(add *Schema) (*Schema, error) {
 	all, err := settled(slices.Concat(s.Modalities, add.Modalities), len(s.Modalities), add)
 	return &Schema{Bits: s.Bits, Modalities: all, Fields: slices.Concat(s.Fields, add.Fields),
-		Index: slices.Concat(s.Index, add.Index)}, err
+		Index: slices.Concat(s.Index, add.Index), Words: slices.Concat(s.Words, add.Words)}, err
 }
 
 // altered takes over the alteration of a collection. Its spaces stay as they are: a
@@ -410,6 +411,10 @@ func (c *collection) alterable(add *Schema) error {
 	if slices.ContainsFunc(add.Index, func(name string) bool { return !c.schema.hasField(name) }) {
 		return db.ErrInvalid
 	}
+	if slices.ContainsFunc(add.Words,
+		func(name string) bool { return !c.schema.hasField(name) || typeOf(name) != db.String }) {
+		return db.ErrInvalid
+	}
 	names := map[string]int{}
 	for _, m := range add.Modalities {
 		names[m.Name]++
@@ -417,7 +422,7 @@ func (c *collection) alterable(add *Schema) error {
 	for _, f := range add.Fields {
 		names[f.Name]++
 	}
-	if len(names)+len(add.Index)+len(add.SpaceOf)+len(add.Metrics) == 0 ||
+	if len(names)+len(add.Index)+len(add.Words)+len(add.SpaceOf)+len(add.Metrics) == 0 ||
 		c.codesOnly() && len(add.Modalities) > 0 {
 		return db.ErrInvalid
 	}

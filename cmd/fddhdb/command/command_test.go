@@ -103,7 +103,7 @@ func TestContract(t *testing.T) {
 	root := rootCommand(newTestEnv())
 	contract := map[string]string{
 		"init":        "collection json modality codes hash field metric space-of shared",
-		"import":      "collection json vectors codes pictures encoder folder-labels thumbnails sync texts text-column hash labels label-names keys fields merge on-error dry-run init index items key-column label-column label-separator vector-column field-column model",
+		"import":      "collection json vectors codes pictures encoder folder-labels thumbnails sync texts text-column hash labels label-names keys fields merge on-error dry-run init index index-words items key-column label-column label-separator vector-column field-column model",
 		"put":         "collection json vector picture thumbnails labels field",
 		"get":         "collection json space",
 		"delete":      "collection json where",
@@ -134,7 +134,7 @@ func TestContract(t *testing.T) {
 		"backups":     "json",
 		"restore":     "json id before database",
 		"prune":       "json keep dry-run",
-		"alter":       "collection json add-modality add-field index metric space-of rename-label",
+		"alter":       "collection json add-modality add-field index index-words metric space-of rename-label",
 		"repair":      "json dry-run",
 		"explore":     "collection json address open pictures write",
 		"serve": "json address tokens cert cert-key plain readonly max-k max-body rate timeout origin pictures mcp " +

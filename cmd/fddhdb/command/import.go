@@ -27,15 +27,15 @@ import (
 // An importing is a run of import.
 type importing struct {
 	*verb
-	vectors                    flags.NamedList
-	names                      source.FileNames // but for those of vectors
-	items, texts, index, model string
-	vectorColumns              flags.NamedList
-	merge, skip, dryRun, makes bool
-	sync                       bool   // delete items of pictures that are gone
-	encoder                    string // of the pictures of a new collection
-	fromRow, numberFrom        int
-	stdin                      *source.Stdin // what - stands for
+	vectors                           flags.NamedList
+	names                             source.FileNames // but for those of vectors
+	items, texts, index, words, model string
+	vectorColumns                     flags.NamedList
+	merge, skip, dryRun, makes        bool
+	sync                              bool   // delete items of pictures that are gone
+	encoder                           string // of the pictures of a new collection
+	fromRow, numberFrom               int
+	stdin                             *source.Stdin // what - stands for
 
 	*source.Files
 	id      importID   // zero: the import cannot go on after an interruption
@@ -115,7 +115,8 @@ func importCommand(e *env) *cobra.Command {
 
 		--init creates the database and the collection first, with the modalities, bits and
 		fields of the files, and prints them. Use init for other dimensions. --index names
-		the fields to index: all, none, or a list; alter --index indexes fields later.
+		the fields to index: all, none, or a list, and --index-words the text fields whose
+		words to index, for CONTAINS and LIKE; alter has both flags for later.
 
 		--model FILE imports a model that export --model has written: a space of codes, in
 		which all items get codes. The collection needs the modalities of the model.`, `
@@ -169,6 +170,7 @@ func importCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.makes, "init", false, "create the database or the collection first")
 	f.StringVar(&o.model, "model", "", "a model of export --model, a `FILE`, and no items")
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
+	f.StringVar(&o.words, "index-words", "", "the text fields whose words --init indexes: `all|none|LIST`")
 	usage.Matter(f, "init", "vectors", "labels", "keys", "items", "key-column", "label-column",
 		"vector-column", "codes", "fields", "merge", "on-error", "dry-run", "pictures", "texts", "hash",
 		"encoder", "sync")
@@ -301,8 +303,10 @@ func (o *importing) check() error {
 		return exit.Usagef("--label-separator \"\": the text between labels is expected, such as a comma")
 	case o.given("index") && o.index == "":
 		return exit.Usagef("--index \"\": all, none or the names of fields are expected")
-	case o.index != "" && !o.makes:
-		return exit.Usagef("--index is about --init: alter --index NAME makes an index of a field that is there")
+	case o.given("index-words") && o.words == "":
+		return exit.Usagef("--index-words \"\": all, none or the names of text fields are expected")
+	case (o.index != "" || o.words != "") && !o.makes:
+		return exit.Usagef("--index and --index-words are about --init: alter has them for fields that are there")
 	case len(whole) > 0 && (parts || n.Keys != "" || n.LabelNames != ""):
 		return exit.Usagef("%s has whole items: the other files do not go with it; --merge adds to items that are there", whole[0])
 	case n.Keys != "" && o.given("number-from"):
@@ -428,7 +432,12 @@ func (o *importing) load() error {
 func (o *importing) loadNew(d api.Database) error {
 	schema, err := o.Schema()
 	if err == nil && o.index != "" {
-		schema.Fields, err = indexed(schema.Fields, o.index)
+		schema.Fields, err = indexed(schema.Fields, "index", o.index,
+			func(f *db.Field, in bool) { f.Indexed = in })
+	}
+	if err == nil && o.words != "" {
+		schema.Fields, err = indexed(schema.Fields, "index-words", o.words,
+			func(f *db.Field, in bool) { f.Words = in })
 	}
 	if err != nil {
 		return err
@@ -472,22 +481,30 @@ func (o *importing) loadNew(d api.Database) error {
 	return err
 }
 
-// indexed returns fields, with an index of those that --index names: all, none or a list.
-func indexed(fields []db.Field, index string) ([]db.Field, error) {
+// indexed returns fields, with an index of those that a flag names: all, none or a list. Words are of text
+// fields. set says whether a field has the index.
+func indexed(fields []db.Field, flag, index string, set func(f *db.Field, in bool)) ([]db.Field, error) {
+	var possible []string
+	for _, f := range fields {
+		if flag == "index" || f.Type == db.String {
+			possible = append(possible, f.Name)
+		}
+	}
 	list := strings.Split(index, ",")
 	switch index {
 	case "none":
 		list = nil
 	case "all":
-		list = namesOf(fields)
+		list = possible
 	}
 	out := slices.Clone(fields)
 	for i := range out {
-		out[i].Indexed = slices.Contains(list, out[i].Name)
+		set(&out[i], slices.Contains(list, out[i].Name))
 	}
 	for _, name := range list {
-		if !slices.Contains(namesOf(fields), name) {
-			return nil, exit.Usagef("--index: the files have no field %q: all, none and lists of %s are possible", name, term.OrDash(strings.Join(namesOf(fields), ",")))
+		if !slices.Contains(possible, name) {
+			return nil, exit.Usagef("--%s: the files have no such field %q: all, none and lists of %s are possible",
+				flag, name, term.OrDash(strings.Join(possible, ",")))
 		}
 	}
 	return out, nil

@@ -261,8 +261,11 @@ func scanCommand(e *env) *cobra.Command {
 		                        number, a 'string' with '' for a quote in it, true
 		                        or false
 		  NAME IN (VALUE, ...)  one of several
-		  NAME LIKE 'abc%'      the string begins with abc; \% and \_ stand for
-		                        themselves
+		  NAME BETWEEN A AND B  from A to B, both included
+		  NAME CONTAINS 'abc'   the string contains abc, in any case
+		  NAME LIKE 'a_c%'      the string matches: % is any text, _ one character;
+		                        \% and \_ stand for themselves. ILIKE: in any case
+		                        NOT IN, NOT BETWEEN, NOT LIKE and so on: the others
 		  NAME IS NULL          the item lacks the field, also IS NOT NULL
 		  label = 'x'           x is among the labels of the item, also != and IN
 		  has(NAME)             the item has a vector of the modality, or a value of

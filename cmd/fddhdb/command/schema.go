@@ -38,7 +38,8 @@ func initCommand(e *env) *cobra.Command {
 		metric. Alter changes both at any time.
 
 		Fields are typed values beside the vectors. Filters can use all of them; :index makes
-		filters by a field fast. Alter adds modalities, fields and indexes of fields later.`, `
+		filters by a field fast, and :words those that look into a text, such as CONTAINS.
+		Alter adds modalities, fields and indexes of fields later.`, `
 		fddhdb init wiki.db --modality image:128 --modality text:10
 		fddhdb init news.db --modality image:512 --modality text:30000:sparse
 		fddhdb init clip.db --modality image:512 --modality text:512 --shared
@@ -76,7 +77,7 @@ func (v *verb) create(d api.Database, schema db.Schema) (api.Collection, error) 
 }
 
 func alterCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "alter DIR (--add-modality NAME:DIM... | --add-field NAME:TYPE... | --index FIELD... | --metric NAME=METRIC... | --space-of NAME=OTHER... | --rename-label OLD=NEW)",
+	v := e.verb(groupItems, "alter DIR (--add-modality NAME:DIM... | --add-field NAME:TYPE... | --index FIELD... | --index-words FIELD... | --metric NAME=METRIC... | --space-of NAME=OTHER... | --rename-label OLD=NEW)",
 		"Add modalities and fields to a collection, index fields, change metrics or names of labels", `
 		Alter adds to what the items of a collection may hold: modalities, in a learned
 		collection, and fields. All are added in one commit, or none. What is there
@@ -84,7 +85,7 @@ func alterCommand(e *env) *cobra.Command {
 		change.
 
 		Items that are there lack what has been added: import --merge gives it to them
-		(put replaces an item whole). Fields with :index have an index from the start.
+		(put replaces an item whole). Fields with :index or :words have an index from the start.
 		A new modality counts for codes, and can be searched from, when a training has
 		seen labelled items that have it; until then searches go on with the modalities
 		that the model knows, and stats says which it does not.
@@ -93,7 +94,8 @@ func alterCommand(e *env) *cobra.Command {
 		items. That takes some microseconds an item. If it is interrupted, the field is
 		not indexed, and alter makes the index from the start; a field that has one
 		keeps it. An index takes strings of up to 1,024 bytes: a longer one refuses it,
-		with the key of the item.
+		with the key of the item. --index-words does the same with the words of a text,
+		for CONTAINS, LIKE and ILIKE, of any length.
 
 		--metric and --space-of say how search compares vectors before training, of
 		modalities that are there or are being added: see init. A metric is that of all
@@ -103,7 +105,7 @@ func alterCommand(e *env) *cobra.Command {
 
 		--rename-label gives a label another name: what a model knows of OLD holds for NEW.`, `
 		fddhdb alter wiki.db --add-field year:int:index --add-field title:string
-		fddhdb alter wiki.db --index title --index year
+		fddhdb alter wiki.db --index year --index-words title
 		fddhdb alter wiki.db --add-modality audio:512
 		fddhdb alter wiki.db --metric audio=l2
 		fddhdb alter wiki.db --rename-label art=arts
@@ -111,7 +113,7 @@ func alterCommand(e *env) *cobra.Command {
 		fddhdb train wiki.db --activate`).onCollection()
 	var modalities flags.Modalities
 	var fields flags.Fields
-	var indexes []string
+	var indexes, words []string
 	var label string
 	metrics := flags.Metrics{SpaceOf: flags.NamedList{Empty: true}}
 	v.f.Var(&modalities, "add-modality",
@@ -119,21 +121,23 @@ func alterCommand(e *env) *cobra.Command {
 	v.f.Var(&fields, "add-field",
 		"a field to add and its type: string, int, float, bool or time; repeat it for each")
 	v.f.StringArrayVar(&indexes, "index", nil, "a field to index; repeat it for each")
+	v.f.StringArrayVar(&words, "index-words", nil, "a text field whose words to index; repeat it for each")
 	metrics.Register(v.f)
 	v.f.StringVar(&label, "rename-label", "", "give the label OLD the name NEW: `OLD=NEW`")
 	return v.does(func() error {
-		alters := len(modalities.List)+len(fields.List)+len(indexes) > 0 || metrics.Given()
+		alters := len(modalities.List)+len(fields.List)+len(indexes)+len(words) > 0 || metrics.Given()
 		switch {
 		case alters && v.given("rename-label"):
 			return exit.Usagef("--rename-label is a change of its own: leave out the other flags")
 		case !alters && !v.given("rename-label"):
-			return exit.Usagef("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added, --index FIELD for what is to be indexed, or --metric, --space-of or --rename-label for what is to change")
+			return exit.Usagef("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added, --index or --index-words FIELD for what is to be indexed, or --metric, --space-of or --rename-label for what is to change")
 		}
 		return v.change(func() error {
 			if !alters {
 				return v.renameLabel(label)
 			}
-			a := db.Alteration{AddModalities: modalities.List, AddFields: fields.List, IndexFields: indexes}
+			a := db.Alteration{AddModalities: modalities.List, AddFields: fields.List, IndexFields: indexes,
+				IndexWords: words}
 			metrics.Alter(&a)
 			if err := v.c.Alter(v.ctx, a); err != nil {
 				return err

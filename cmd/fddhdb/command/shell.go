@@ -122,6 +122,9 @@ func initLine(name string, schema db.Schema) string {
 		if f.Indexed {
 			value += ":index"
 		}
+		if f.Words {
+			value += ":words"
+		}
 		words = append(words, "--field", value)
 	}
 	return term.Plain(quoted(words))

@@ -105,7 +105,7 @@ func (v *verb) printCollection(c *db.CollectionStats, one bool) error {
 			forms.DescribeMetric(m.Modality), term.Plural(m.Items, "item", "items"), unknown)
 	}
 	for _, f := range c.Fields {
-		add("field", "%s, %s%s", f.Name, f.Type, map[bool]string{true: ", indexed"}[f.Indexed])
+		add("field", "%s, %s", f.Name, forms.DescribeField(f))
 	}
 	add("labels", "%s", term.Thousands(c.Labels))
 	switch {

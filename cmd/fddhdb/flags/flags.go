@@ -381,7 +381,7 @@ func (l *Modalities) Set(s string) error {
 type Fields struct{ List []db.Field }
 
 func (l *Fields) String() string { return "" }
-func (l *Fields) Type() string   { return "NAME:TYPE[:index]" }
+func (l *Fields) Type() string   { return "NAME:TYPE[:index][:words]" }
 
 func (l *Fields) Set(s string) error {
 	f, err := forms.ParseField(s)

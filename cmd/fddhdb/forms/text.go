@@ -264,10 +264,10 @@ func ValueCell(v any) any {
 	return term.NewCell(string(b), string(b))
 }
 
-// ParseField parses NAME:TYPE[:index].
+// ParseField parses NAME:TYPE[:index][:words].
 func ParseField(s string) (db.Field, error) {
 	parts := strings.Split(s, ":")
-	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" {
+	if len(parts) < 2 || parts[0] == "" {
 		return db.Field{}, errors.New("NAME:TYPE is expected, such as year:int")
 	}
 	f := db.Field{Name: parts[0], Type: db.FieldType(parts[1])}
@@ -277,13 +277,29 @@ func ParseField(s string) (db.Field, error) {
 		return db.Field{}, fmt.Errorf("unknown type %q: string, int, float, bool and time are possible",
 			parts[1])
 	}
-	if len(parts) == 3 {
-		if parts[2] != "index" {
-			return db.Field{}, fmt.Errorf("%q is unknown: a third part can only be index", parts[2])
+	for _, index := range parts[2:] {
+		switch index {
+		case "index":
+			f.Indexed = true
+		case "words":
+			f.Words = true
+		default:
+			return db.Field{}, fmt.Errorf("%q is unknown: index and words can stand behind the type", index)
 		}
-		f.Indexed = true
 	}
 	return f, nil
+}
+
+// DescribeField returns type and indexes of a field, for people.
+func DescribeField(f db.Field) string {
+	text := string(f.Type)
+	if f.Indexed {
+		text += ", indexed"
+	}
+	if f.Words {
+		text += ", words indexed"
+	}
+	return text
 }
 
 // DescribeMetric returns how vectors of a modality are compared, for the end of a list; "" by the
@@ -317,11 +333,7 @@ func DescribeSchema(s db.Schema) string {
 		parts = append(parts, fmt.Sprintf("codes of %d bits%s", s.Bits, by))
 	}
 	for _, f := range s.Fields {
-		index := ""
-		if f.Indexed {
-			index = ", indexed"
-		}
-		parts = append(parts, fmt.Sprintf("field %s (%s%s)", f.Name, f.Type, index))
+		parts = append(parts, fmt.Sprintf("field %s (%s)", f.Name, DescribeField(f)))
 	}
 	return strings.Join(parts, ", ")
 }

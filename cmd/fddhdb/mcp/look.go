@@ -52,6 +52,7 @@ type fieldForm struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
 	Indexed bool   `json:"indexed,omitempty"`
+	Words   bool   `json:"words,omitempty"`
 }
 
 func (c *call) listCollections(ctx context.Context, in *listIn) (*draft, error) {
@@ -120,7 +121,7 @@ func (c *call) collectionForm(ctx context.Context, name string) (*collectionForm
 			slices.Contains(takes, m.Name)})
 	}
 	for _, x := range stats.Fields {
-		f.Fields = append(f.Fields, fieldForm{x.Name, string(x.Type), x.Indexed})
+		f.Fields = append(f.Fields, fieldForm{x.Name, string(x.Type), x.Indexed, x.Words})
 	}
 	return f, nil
 }

@@ -21,7 +21,7 @@ type searchIn struct {
 	From          *string     `json:"from,omitempty" jsonschema:"modality of the words or the vector, or of the item of key"`
 	To            *string     `json:"to,omitempty" jsonschema:"find only items that have this modality"`
 	K             *int        `json:"k,omitempty" jsonschema:"number of hits: 10 if left out, up to 100"`
-	Where         *string     `json:"where,omitempty" jsonschema:"only items that match: label = 'cat' AND year >= 2020 AND NOT (price > 9.5 OR has(image)). Comparisons = != < <= > >= of a field; IN ('a', 'b'); name LIKE 'abc%'; IS NULL; IS NOT NULL; has(NAME) of a field or modality; has(label). Text and times ('2024-05-01') in single quotes. Better: ? for each value, which args gives"`
+	Where         *string     `json:"where,omitempty" jsonschema:"only items that match: label = 'cat' AND year >= 2020 AND NOT (price > 9.5 OR has(image)). Comparisons = != < <= > >= of a field; IN ('a', 'b'); BETWEEN 1 AND 9; name CONTAINS 'word' in any case; LIKE and ILIKE with % and _; IS NULL; IS NOT NULL; has(NAME) of a field or modality; has(label). Text and times ('2024-05-01') in single quotes. Better: ? for each value, which args gives"`
 	Args          rest.Args   `json:"args,omitempty" jsonschema:"the values of the placeholders ? in where, in order"`
 	MinSimilarity *float32    `json:"min_similarity,omitempty" jsonschema:"only hits of this similarity or more"`
 	Radius        *int        `json:"radius,omitempty" jsonschema:"only hits within this number of bits; total counts them; for learned collections"`

@@ -116,8 +116,8 @@ func (l *load) run(ctx context.Context) (err error) {
 		first, tasks = append(first, number...), append(tasks, write...)
 	}
 	for _, write := range []func(*store.Stream) error{
-		l.writeFeatures, l.writeItems, l.writeFields, l.writeSets, l.writeRowKeys, l.writePending,
-		l.writeCounters,
+		l.writeFeatures, l.writeItems, l.writeFields, l.writeWords, l.writeSets, l.writeRowKeys,
+		l.writePending, l.writeCounters,
 	} {
 		tasks = append(tasks, l.tables.Task(write))
 	}

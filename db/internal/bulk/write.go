@@ -25,6 +25,7 @@ import (
 //	writeFeatures  vectors                      codec.KindFeatures
 //	writeSets      live, modalities, labels     codec.KindRows
 //	writeFields    values of indexed fields     codec.KindFieldRows
+//	writeWords     terms of fields with words   codec.KindFieldWords
 //	writePending   rows for the updater         codec.KindOnlineRows
 //	writeCounters  sequence, labels, counters,  codec.KindDatabase, KindLabel, KindCounters, KindMark
 //	               marks
@@ -214,17 +215,69 @@ func (l *load) writeFields(t *store.Stream) error {
 		if !field.Indexed {
 			continue
 		}
-		for from := 0; from < l.n; {
-			container := uint16(l.row(from) >> 16)
-			to := min(l.n, from+int(1<<16-l.row(from)&(1<<16-1)))
-			write := l.writeSlices
-			if field.Type == record.String {
-				write = l.writeTexts
-			}
-			if err := write(t, uint16(f), container, from, to); err != nil {
+		write := l.writeSlices
+		if field.Type == record.String {
+			write = l.writeTexts
+		}
+		if err := l.byContainer(t, uint16(f), write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byContainer calls write for the items of each container of rows.
+func (l *load) byContainer(t *store.Stream, field uint16,
+	write func(t *store.Stream, field, container uint16, from, to int) error) error {
+	for from := 0; from < l.n; {
+		to := min(l.n, from+int(1<<16-l.row(from)&(1<<16-1)))
+		if err := write(t, field, uint16(l.row(from)>>16), from, to); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// writeWords writes the rows of each term of the fields with an index of words, in the order of writeFields.
+// It holds the rows of all terms of one container as bitmaps.
+func (l *load) writeWords(t *store.Stream) error {
+	for f, field := range l.s.Fields {
+		if field.Words {
+			if err := l.byContainer(t, uint16(f), l.writeTerms); err != nil {
 				return err
 			}
-			from = to
+		}
+	}
+	return nil
+}
+
+// writeTerms writes the rows of each term of a field among the items from to to-1, all of whose rows are in
+// the container.
+func (l *load) writeTerms(t *store.Stream, field, container uint16, from, to int) error {
+	rows := map[string]codec.Layer{}
+	err := l.each(from, to, func(i int, e *entry) error {
+		found, err := l.terms(t, i, e)
+		for _, v := range found.Words {
+			if v.Field != field {
+				continue
+			}
+			layer, there := rows[v.Text]
+			if !there {
+				layer = codec.NewLayer()
+				rows[v.Text] = layer
+			}
+			layer.Added.Add(l.row(i) & (1<<16 - 1))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, term := range slices.Sorted(maps.Keys(rows)) {
+		key := codec.FieldWordsKey(l.s.ID, field, container, term)
+		if err := l.putRows(t, key, container, rows[term]); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 var PairsSchema = db.Schema{
 	Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}},
 	Fields: []db.Field{
-		{Name: "year", Type: db.Int, Indexed: true}, {Name: "title", Type: db.String},
+		{Name: "year", Type: db.Int, Indexed: true}, {Name: "title", Type: db.String, Words: true},
 		{Name: "price", Type: db.Float}, {Name: "new", Type: db.Bool},
 	},
 }

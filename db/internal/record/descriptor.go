@@ -150,6 +150,9 @@ func (d *Descriptor) Check() error {
 			return fault.Invalid("field %q: unknown type %q: string, int, float, bool and time are possible",
 				f.Name, Shortened(string(f.Type)))
 		}
+		if err := f.checkWords(); err != nil {
+			return err
+		}
 	}
 	return d.checkEncoders()
 }
@@ -289,30 +292,44 @@ func (d *Descriptor) With(modalities []Modality, fields []Field, change Respacin
 	return &out, out.settle(len(d.Modalities), change)
 }
 
-// A FieldIndex says whether a field is indexed.
-type FieldIndex byte
+// A FieldIndex names an index of a field: of its values, or of its words.
+type FieldIndex struct {
+	Field string
+	Words bool
+}
 
-// What a field can be.
+// An IndexState says whether there is an index of a field.
+type IndexState byte
+
+// The states of an index of a field.
 const (
-	FieldNotIndexed FieldIndex = iota
-	FieldIndexing
-	FieldIndexed
+	NotIndexed IndexState = iota
+	Indexing
+	Indexed
 )
 
-// WithFields returns the descriptor of the collection when fields are indexed, are being indexed, or are
-// not. One that is not there is an ErrInvalid.
-func (d *Descriptor) WithFields(names []string, to FieldIndex) (*Descriptor, error) {
+// WithFields returns the descriptor of the collection when the indexes exist, are being made, or are not
+// there. A field that is not there, and words of a field that is not of strings, are an ErrInvalid.
+func (d *Descriptor) WithFields(indexes []FieldIndex, to IndexState) (*Descriptor, error) {
 	if d.IndexOnly {
 		return nil, d.unalterable()
 	}
 	out := *d
 	out.Fields = slices.Clone(d.Fields)
-	for _, name := range names {
-		i, err := d.FieldOf(name)
+	for _, x := range indexes {
+		i, err := d.FieldOf(x.Field)
 		if err != nil {
 			return nil, err
 		}
-		out.Fields[i].Indexed, out.Fields[i].Indexing = to == FieldIndexed, to == FieldIndexing
+		f := &out.Fields[i]
+		if !x.Words {
+			f.Indexed, f.Indexing = to == Indexed, to == Indexing
+			continue
+		}
+		f.Words, f.IndexingWords = to == Indexed, to == Indexing
+		if err := f.checkWords(); err != nil {
+			return nil, err
+		}
 	}
 	return &out, nil
 }
@@ -381,7 +398,9 @@ func (d *Descriptor) Lacks(wanted *Descriptor) error {
 			return differs("without field %q: Alter adds it", f.Name)
 		case d.Fields[i].Type == f.Type && f.Indexed && !d.Fields[i].Indexed:
 			return differs("whose field %q is not indexed: Alter indexes it", f.Name)
-		case d.Fields[i].Type != f.Type || d.Fields[i].Indexed != f.Indexed:
+		case d.Fields[i].Type == f.Type && f.Words && !d.Fields[i].Words:
+			return differs("whose field %q has no index of words: Alter makes it", f.Name)
+		case d.Fields[i].Type != f.Type || d.Fields[i].Indexed != f.Indexed || d.Fields[i].Words != f.Words:
 			return differs("whose field %q is %s, not %s", f.Name, spellField(d.Fields[i]), spellField(f))
 		}
 	}
@@ -407,10 +426,14 @@ func spellForm(m Modality) string {
 }
 
 func spellField(f Field) string {
+	s := fmt.Sprintf("of type %s, not indexed", f.Type)
 	if f.Indexed {
-		return fmt.Sprintf("of type %s, indexed", f.Type)
+		s = fmt.Sprintf("of type %s, indexed", f.Type)
 	}
-	return fmt.Sprintf("of type %s, not indexed", f.Type)
+	if f.Words {
+		s += ", with an index of words"
+	}
+	return s
 }
 
 // A Modality is one kind of features of a collection: float32 vectors of Dim dimensions. It is
@@ -432,6 +455,17 @@ type Field struct {
 	Indexed bool      `json:"indexed,omitempty"` // filters find its values without reading items
 	// an index is being made, or a crash has interrupted that: ignore the sets of rows
 	Indexing bool `json:"indexing,omitempty"`
+	// of strings: filters find parts of values, and searches words, by the sets of rows of terms
+	Words         bool `json:"words,omitempty"`
+	IndexingWords bool `json:"indexing_words,omitempty"` // as Indexing
+}
+
+// checkWords returns an error if the field has an index of words and no words.
+func (f *Field) checkWords() error {
+	if (f.Words || f.IndexingWords) && f.Type != String {
+		return fault.Invalid("field %q is of type %s: an index of words is of strings", f.Name, f.Type)
+	}
+	return nil
 }
 
 // A FieldType is the type of the values of a field.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/words"
 	"github.com/fddhdb/fddhdb/internal/instant"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -347,9 +348,10 @@ type Terms struct {
 	Labels  []uint32 // ids, ascending: a set of rows for each
 	Texts   []Text   // of indexed fields of strings, ascending: a set of rows for each value
 	Numbers []Number // of other indexed fields, ascending: bit-sliced sets, see codec/sets.go
+	Words   []Text   // of fields with Words, ascending: a set of rows for each term (package words)
 }
 
-// A Text is the value of an indexed field of strings.
+// A Text is the value of an indexed field of strings, or a term of such a value.
 type Text struct {
 	Field uint16 // position in the collection
 	Text  string
@@ -383,7 +385,7 @@ func (d *Descriptor) Terms(labels []uint32, fields []codec.Field) (Terms, error)
 			return out, fmt.Errorf("field %d of %d", f.ID, len(d.Fields))
 		}
 		field := &d.Fields[f.ID]
-		if !field.Indexed {
+		if !field.Indexed && !field.Words {
 			continue
 		}
 		if typ := TypeOf(f.Value); typ != field.Type {
@@ -395,6 +397,14 @@ func (d *Descriptor) Terms(labels []uint32, fields []codec.Field) (Terms, error)
 			continue
 		}
 		v := f.Value.(string)
+		if field.Words {
+			for _, term := range words.Terms(v) {
+				out.Words = append(out.Words, Text{uint16(f.ID), term})
+			}
+		}
+		if !field.Indexed {
+			continue
+		}
 		if len(v) > MaxIndexedBytes {
 			return out, fmt.Errorf("field %q is indexed, and its string has %d bytes", field.Name, len(v))
 		}
@@ -423,9 +433,12 @@ func tooLongForIndex(field, s string) error {
 // termBytes estimates the size in a batch of a change to a term of an indexed field, without its text.
 const termBytes = 64
 
+// wordBytes is termBytes of a term of a text. A text has about as many as it has bytes.
+const wordBytes = 40
+
 // Bytes estimates the size in a batch of putting a row into the sets of its terms, or of taking it out.
 func (x *Terms) Bytes() int {
-	n := 16*len(x.Labels) + termBytes*(len(x.Texts)+len(x.Numbers))
+	n := 16*len(x.Labels) + termBytes*(len(x.Texts)+len(x.Numbers)) + wordBytes*len(x.Words)
 	for _, v := range x.Texts {
 		n += len(v.Text)
 	}
@@ -436,9 +449,12 @@ func (x *Terms) Bytes() int {
 func (d *Descriptor) TermBytes(it *Item) int {
 	n := 0
 	for _, f := range it.Fields {
+		s, _ := f.Value.(string)
 		if d.Fields[f.ID].Indexed {
-			s, _ := f.Value.(string)
 			n += termBytes + len(s)
+		}
+		if d.Fields[f.ID].Words {
+			n += wordBytes * min(len(s), words.MaxBytes)
 		}
 	}
 	return n

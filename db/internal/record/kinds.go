@@ -66,6 +66,7 @@ var kinds = [256]Kind{
 	codec.KindSubstring:  {Name: "postings", Scope: OfSpace, Origin: Derived},
 	codec.KindRows:       {Name: "sets of rows", Scope: OfCollection}, // the sets of labels are derived
 	codec.KindFieldRows:  {Name: "indexed fields", Scope: OfCollection, Origin: Derived},
+	codec.KindFieldWords: {Name: "words of fields", Scope: OfCollection, Origin: Derived},
 	codec.KindIndex:      {Name: "indexes of vectors", Scope: OfCollection, ForLearning: true},
 	codec.KindCentre: {Name: "centres of indexes", Scope: OfCollection, Origin: Derived,
 		ForLearning: true},

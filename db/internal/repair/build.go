@@ -128,15 +128,18 @@ func (r *repairer) buildOne(c learn.Collection, p *plan) error {
 	return nil
 }
 
-// adoptedRows is the number of items that one commit puts into their row sets.
-const adoptedRows = 1 << 14
+// One commit puts this many items into their row sets, or fewer with longer changes.
+const (
+	adoptedRows  = 1 << 14
+	adoptedBytes = 64 << 20
+)
 
 // adopt puts all items of a collection into their row sets: live rows, modalities, labels and
 // fields.
 func (r *repairer) adopt(c state.Collection, p *plan) error {
 	var rows []uint32
 	var terms []record.Terms
-	done := 0
+	done, bytes := 0, 0
 	flush := func() error {
 		r.at(done, "collection %s: sets of rows", c.Name)
 		err := c.Do(r.ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
@@ -147,7 +150,7 @@ func (r *repairer) adopt(c state.Collection, p *plan) error {
 			return nil
 		})
 		done += len(rows)
-		rows, terms = rows[:0], terms[:0]
+		rows, terms, bytes = rows[:0], terms[:0], 0
 		return err
 	}
 	err := record.ForEach(c.DB.Engine.DB, codec.CollectionKey(codec.KindItem, c.ID),
@@ -158,8 +161,8 @@ func (r *repairer) adopt(c state.Collection, p *plan) error {
 				return err
 			}
 			t, err := p.of.Terms(rec.Labels, rec.Fields)
-			if rows, terms = append(rows, codec.LastNumber(key)), append(terms, t); err == nil &&
-				len(rows) == adoptedRows {
+			rows, terms, bytes = append(rows, codec.LastNumber(key)), append(terms, t), bytes+t.Bytes()
+			if err == nil && (len(rows) == adoptedRows || bytes > adoptedBytes) {
 				err = flush()
 			}
 			return err

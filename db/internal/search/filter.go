@@ -18,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/where"
+	"github.com/fddhdb/fddhdb/db/internal/words"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -160,7 +161,8 @@ func scannedFields(cv *state.CollectionView, expr string, args []any) (names []s
 		return nil
 	}
 	for i, f := range cv.Fields {
-		if slices.ContainsFunc(filter.Scans, func(s where.Scan) bool { return s.Field == i }) {
+		if slices.ContainsFunc(filter.Scans,
+			func(s where.Scan) bool { return s.Field == i && !s.Few }) {
 			names = append(names, f.Name)
 		}
 	}
@@ -184,7 +186,8 @@ type columns struct{ *state.CollectionView }
 func (cv columns) Field(name string) (where.Field, error) {
 	for i, f := range cv.Fields {
 		if f.Name == name {
-			return where.Field{ID: i, Type: whereTypes[f.Type], Indexed: f.Indexed}, nil
+			return where.Field{ID: i, Type: whereTypes[f.Type], Indexed: f.Indexed,
+				Words: f.Words}, nil
 		}
 	}
 	there := fmt.Sprintf("collection %q has no fields", cv.Name)
@@ -343,6 +346,9 @@ func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 				return err
 			}
 		}
+		if _, _, text := codec.FieldRowsKeyParts(key); !r.Has(text) {
+			return nil
+		}
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
 			return fault.Corrupt(err, "rows %x", key)
@@ -351,6 +357,35 @@ func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 		return nil
 	})
 	return out, err
+}
+
+// Grams implements where.Rows. Each term has a layer of rows. Rows of long texts are always among the answer.
+func (w *whereRows) Grams(field int, grams []string) (*roaring.Bitmap, error) {
+	const few = 32 // rows that are looked at sooner than another set is read
+	read := func(term string) (*roaring.Bitmap, error) {
+		if err := w.ctx.Err(); err != nil {
+			return nil, err
+		}
+		return record.ReadRows(w.r, codec.FieldWordsKey(w.cv.ID, uint16(field), w.container, term))
+	}
+	out, err := read(string([]byte{words.Gram}) + grams[0])
+	for _, g := range grams[1:] {
+		if err != nil || out.GetCardinality() <= few {
+			break
+		}
+		var rows *roaring.Bitmap
+		if rows, err = read(string([]byte{words.Gram}) + g); err == nil {
+			out.And(rows)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	long, err := read(string([]byte{words.Long}))
+	if err != nil {
+		return nil, err
+	}
+	return roaring.Or(out, long), nil
 }
 
 // Ints implements where.Rows.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"math/bits"
 	"slices"
 	"sync"
@@ -17,10 +18,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// Filters read sets of rows: one for each label, one for each value of an indexed string field, and slices
-// for other indexed fields, all cut into containers of 65,536 rows (codec/key.go, codec/sets.go). A write
-// that changes the terms of an item changes the sets in the same batch. For that it needs the old terms,
-// which only the old record has: resolve reads it, in collections with labels or indexed fields.
+// Filters read sets of rows: one for each label, one for each value of an indexed string field, slices for
+// other indexed fields, and one for each term of the texts of fields with an index of words. All are cut into
+// containers of 65,536 rows (codec/key.go, codec/sets.go). A write that changes the terms of an item changes
+// the sets in the same batch. For that it needs the old terms, which only the old record has: resolve reads
+// it, in collections with labels or indexed fields.
 
 // indexes reports whether items of the collection can be in any set.
 func (s *CollectionState) indexes() bool {
@@ -28,7 +30,7 @@ func (s *CollectionState) indexes() bool {
 		return true
 	}
 	for _, f := range s.Fields {
-		if f.Indexed {
+		if f.Indexed || f.Words {
 			return true
 		}
 	}
@@ -81,6 +83,12 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 		}
 	}
 	for i, f := range s.filteredAt(row).Fields {
+		if f.Words {
+			var err error
+			if out.Words, err = tx.searchWords(out.Words, s, uint16(i), row); err != nil {
+				return out, err
+			}
+		}
 		if !f.Indexed {
 			continue
 		}
@@ -116,6 +124,24 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 	return out, nil
 }
 
+// searchWords appends the terms of a field whose sets have a row.
+func (tx *Tx) searchWords(to []record.Text, s *CollectionState, field uint16, row uint32) ([]record.Text,
+	error) {
+	err := record.ForEach(tx.Committer.kv, codec.FieldWordsKey(s.ID, field, uint16(row>>16), ""),
+		func(key, b []byte) error {
+			l, err := codec.DecodeLayer(b)
+			if err != nil {
+				return fault.Corrupt(err, "rows %x", key)
+			}
+			if l.Added.Contains(row & 0xffff) {
+				_, _, term := codec.FieldRowsKeyParts(key)
+				to = append(to, record.Text{Field: field, Text: string(term)})
+			}
+			return nil
+		})
+	return to, err
+}
+
 // before returns the terms of a row as the transaction has left it so far. resolve has read them, and the row
 // has an item.
 func (tx *Tx) before(s *CollectionState, row uint32) record.Terms {
@@ -146,6 +172,9 @@ func (tx *Tx) index(s *CollectionState, row uint32, before, after record.Terms) 
 	}, nil)
 	record.Differences(before.Texts, after.Texts, record.Text.Compare, func(v record.Text, in bool) {
 		put(codec.FieldRowsKey(s.ID, v.Field, container, v.Text), in)
+	}, nil)
+	record.Differences(before.Words, after.Words, record.Text.Compare, func(v record.Text, in bool) {
+		put(codec.FieldWordsKey(s.ID, v.Field, container, v.Text), in)
 	}, nil)
 	record.Differences(before.Numbers, after.Numbers, record.Number.Compare, func(v record.Number, in bool) {
 		slices := tx.slicesOf(s, v.Field, container)
@@ -300,10 +329,11 @@ func (c *layerCounts) due(key []byte) bool {
 
 // A fieldIndexing is an index of fields under construction. It belongs to the committer.
 type fieldIndexing struct {
-	fields []string
-	sets   *record.Descriptor // of the collection, with the fields indexed
-	bound  uint64             // the sets are right for the rows below it
-	last   uint64             // NextRow at the block before
+	indexes []record.FieldIndex
+	sets    *record.Descriptor // of the collection, with the indexes
+	made    *record.Descriptor // the same with no other index than these
+	bound   uint64             // the sets are right for the rows below it
+	last    uint64             // NextRow at the block before
 
 	// refused says why the fields cannot be indexed: a row below the bound has a value that an index does not
 	// take. From then on writes do not update the sets.
@@ -343,15 +373,15 @@ func (s *CollectionState) refuseIndex(row uint32, it *record.Item) {
 	}
 }
 
-// IndexFields indexes existing fields, and then commits a descriptor: alter gets the descriptor of the
-// collection with the fields indexed, and returns the new one. Indexed fields stay indexed. IndexFields calls
+// IndexFields makes indexes of existing fields, and then commits a descriptor: alter gets the descriptor of
+// the collection with the indexes, and returns the new one. Indexes that exist stay. IndexFields calls
 // alter first to check for an error, and again at the end. On an error everything is as before. One call at a
 // time may index fields of a collection.
-func (c Collection) IndexFields(ctx context.Context, fields []string,
+func (c Collection) IndexFields(ctx context.Context, indexes []record.FieldIndex,
 	alter func(*record.Descriptor) (*record.Descriptor, error)) error {
 	var x *fieldIndexing
 	err := c.Do(ctx, 0, func(tx *Tx, s *CollectionState) (err error) {
-		x, err = tx.beginIndexing(s, fields, alter)
+		x, err = tx.beginIndexing(s, indexes, alter)
 		return err
 	})
 	if x == nil || err != nil {
@@ -359,7 +389,7 @@ func (c Collection) IndexFields(ctx context.Context, fields []string,
 	}
 	for done := false; !done && err == nil; {
 		err = c.Do(ctx, indexBytes, func(tx *Tx, s *CollectionState) error {
-			d, err := indexedBy(s, fields, alter)
+			d, err := indexedBy(s, indexes, alter)
 			if err != nil {
 				return err
 			}
@@ -380,9 +410,9 @@ func (c Collection) IndexFields(ctx context.Context, fields []string,
 }
 
 // indexedBy returns the final descriptor of IndexFields.
-func indexedBy(s *CollectionState, fields []string,
+func indexedBy(s *CollectionState, indexes []record.FieldIndex,
 	alter func(*record.Descriptor) (*record.Descriptor, error)) (*record.Descriptor, error) {
-	d, err := s.WithFields(fields, record.FieldIndexed)
+	d, err := s.WithFields(indexes, record.Indexed)
 	if err != nil {
 		return nil, err
 	}
@@ -396,12 +426,12 @@ func (c Collection) abandon(ctx context.Context, x *fieldIndexing) {
 		if s.indexing != x {
 			return nil
 		}
-		d, err := s.WithFields(x.fields, record.FieldNotIndexed)
+		d, err := s.WithFields(x.indexes, record.NotIndexed)
 		if err != nil {
 			return err
 		}
 		s.indexing = nil
-		return tx.emptyFields(s, d, x.fields)
+		return tx.emptyFields(s, d, x.indexes)
 	})
 	if err != nil {
 		_ = c.Look(ctx, func(s *CollectionState) error {
@@ -415,44 +445,48 @@ func (c Collection) abandon(ctx context.Context, x *fieldIndexing) {
 
 // beginIndexing marks the fields as being indexed, and deletes the sets of an earlier attempt. If all fields
 // are indexed already, it makes the alteration and returns nil.
-func (tx *Tx) beginIndexing(s *CollectionState, fields []string,
+func (tx *Tx) beginIndexing(s *CollectionState, indexes []record.FieldIndex,
 	alter func(*record.Descriptor) (*record.Descriptor, error)) (*fieldIndexing, error) {
 	if s.indexing != nil {
 		return nil, fmt.Errorf("%w: fields of collection %q are being indexed: wait until that has ended",
 			fault.ErrBusy, s.Name)
 	}
-	d, err := indexedBy(s, fields, alter)
+	d, err := indexedBy(s, indexes, alter)
 	if err != nil {
 		return nil, err
 	}
 	x := &fieldIndexing{last: s.Counters.NextRow}
-	for _, name := range fields {
-		if i, err := s.FieldOf(name); err == nil && !s.Fields[i].Indexed {
-			x.fields = append(x.fields, name)
+	for _, index := range indexes {
+		i, err := s.FieldOf(index.Field)
+		if err == nil && !(index.Words && s.Fields[i].Words || !index.Words && s.Fields[i].Indexed) {
+			x.indexes = append(x.indexes, index)
 		}
 	}
-	if len(x.fields) == 0 {
+	if len(x.indexes) == 0 {
 		return nil, tx.AlterCollection(s, d)
 	}
-	if d, err = s.WithFields(x.fields, record.FieldIndexing); err != nil {
+	if d, err = s.WithFields(x.indexes, record.Indexing); err != nil {
 		return nil, err
 	}
 	s.indexing = x
-	if err := tx.emptyFields(s, d, x.fields); err != nil {
+	if err := tx.emptyFields(s, d, x.indexes); err != nil {
 		s.indexing = nil
 		return nil, err
 	}
 	return x, nil
 }
 
-// emptyFields gives the collection a descriptor in which the fields are not indexed, and deletes their sets.
-func (tx *Tx) emptyFields(s *CollectionState, d *record.Descriptor, fields []string) error {
-	for _, name := range fields {
-		i, err := s.FieldOf(name)
+// emptyFields gives the collection a descriptor without the indexes, and deletes their sets.
+func (tx *Tx) emptyFields(s *CollectionState, d *record.Descriptor, indexes []record.FieldIndex) error {
+	for _, x := range indexes {
+		i, err := s.FieldOf(x.Field)
 		if err != nil {
 			return err
 		}
 		prefix := codec.FieldPrefix(s.ID, uint16(i)) // of layers, which Committer.edits does not count
+		if x.Words {
+			prefix = codec.FieldWordsPrefix(s.ID, uint16(i))
+		}
 		if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 			return err
 		}
@@ -469,6 +503,7 @@ func (tx *Tx) indexBlock(s *CollectionState, x *fieldIndexing) (done bool, err e
 	rows := max(indexRows, 2*(s.Counters.NextRow-x.last))
 	bound := min(x.bound+rows, s.Counters.NextRow)
 	var texts []rowText // read before anything changes
+	layers := map[string]codec.Layer{}
 	numbers := map[fieldContainer]*[codec.SliceCount]codec.Container{}
 	read, bytes := 0, 0
 	err = record.ForEachItemIn(tx.Committer.kv, s.ID, uint32(x.bound), bound,
@@ -496,6 +531,15 @@ func (tx *Tx) indexBlock(s *CollectionState, x *fieldIndexing) (done bool, err e
 			for _, v := range found.Texts {
 				texts = append(texts, rowText{row, v})
 			}
+			for _, v := range found.Words { // many rows have the same ones
+				key := codec.FieldWordsKey(s.ID, v.Field, uint16(row>>16), v.Text)
+				l, there := layers[string(key)]
+				if !there {
+					l = codec.NewLayer()
+					layers[string(key)] = l
+				}
+				l.Add(uint16(row))
+			}
 			for _, v := range found.Numbers { // sets of 65,536 rows as words, many times as fast as bitmaps
 				at := fieldContainer{s.ID, v.Field, uint16(row >> 16)}
 				if numbers[at] == nil {
@@ -515,6 +559,7 @@ func (tx *Tx) indexBlock(s *CollectionState, x *fieldIndexing) (done bool, err e
 	for _, v := range texts {
 		tx.layer(codec.FieldRowsKey(s.ID, v.Field, uint16(v.row>>16), v.Text.Text)).Add(uint16(v.row))
 	}
+	maps.Copy(tx.Layers, layers) // the transaction does nothing else
 	for at, slices := range numbers {
 		to := tx.slicesOf(s, at.field, at.container)
 		for i := range slices {
@@ -543,16 +588,21 @@ func (x *fieldIndexing) terms(s *CollectionState, value []byte) (record.Terms, e
 	if err != nil {
 		return record.Terms{}, err
 	}
-	var fields []codec.Field
-	for _, f := range rec.Fields {
-		if int64(f.ID) < int64(len(s.Fields)) && s.Fields[f.ID].Indexing {
-			fields = append(fields, f)
-		}
-	}
-	if err := x.sets.CheckIndexed(fields); err != nil {
+	if err := x.made.CheckIndexed(rec.Fields); err != nil {
 		return record.Terms{}, err
 	}
-	return x.sets.Terms(nil, fields)
+	return x.made.Terms(nil, rec.Fields)
+}
+
+// making sets the descriptor d of the collection with the indexes.
+func (x *fieldIndexing) making(s *CollectionState, d *record.Descriptor) {
+	made := *d
+	made.Fields = slices.Clone(d.Fields)
+	for i := range made.Fields {
+		f := &made.Fields[i]
+		f.Indexed, f.Words = s.Fields[i].Indexing, s.Fields[i].IndexingWords
+	}
+	x.sets, x.made = d, &made
 }
 
 // Filters caches the rows of the last filters that searches have evaluated in a view of a collection.

@@ -23,7 +23,8 @@ import (
 //
 //	codec.KindKey, KindRowKeys   from its key to its row and back
 //	KindItem, KindFeatures       what it is: labels, fields and payload; a vector for each modality
-//	KindRows, KindFieldRows      the sets of rows that it is in: live, modalities, labels, values of fields
+//	KindRows, KindFieldRows,     the sets of rows that it is in: live, modalities, labels, values and words
+//	KindFieldWords               of fields
 //	KindRowCodes, KindCodes,     its code in each space (SetCodes)
 //	KindCodeRows, KindSubstring
 //	KindProjection               its projection in each space (SetCodes)

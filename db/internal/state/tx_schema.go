@@ -84,9 +84,11 @@ func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	// Blocks and item records stay: they number modalities and fields by position.
 	s.Descriptor = d // views keep theirs
 	if x := s.indexing; x != nil {
-		if x.sets, err = d.WithFields(x.fields, record.FieldIndexed); err != nil {
+		sets, err := d.WithFields(x.indexes, record.Indexed)
+		if err != nil {
 			return err
 		}
+		x.making(s, sets)
 	}
 	for i, sp := range s.Spaces { // which store copies of it
 		if err := tx.WriteDescriptor(s, sp.Space, reports[i]); err != nil {

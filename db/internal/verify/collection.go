@@ -173,7 +173,7 @@ func (c *collectionVerifier) readLabels() {
 }
 
 // checkRows reads which rows there are: sets of rows, keys and items. It compares keys of rows with rows of
-// keys, and the labels and values of indexed fields of items with the sets of their rows.
+// keys, and the labels, and the values and words of indexed fields, of items with the sets of their rows.
 func (c *collectionVerifier) checkRows() {
 	seed := maphash.MakeSeed()
 	keyed, items := roaring.New(), roaring.New()
@@ -206,6 +206,7 @@ func (c *collectionVerifier) checkRows() {
 			c.readItem(f, seed, key, value)
 		})
 		c.readFieldRows(f, seed)
+		c.readFieldWords(f, seed)
 		c.sameRows(items, c.live, c.itemAt, c.liveAt)
 		c.sameRows(keyed, c.live, c.keyAt, c.liveAt)
 	})
@@ -283,6 +284,9 @@ func (c *collectionVerifier) readItem(f *comparison, seed maphash.Seed, key, val
 	for _, x := range terms.Texts {
 		c.tellField(f, byPrimary, row, x.Field, x.Text, maphash.String(seed, x.Text))
 	}
+	for _, x := range terms.Words {
+		c.tellWord(f, byPrimary, row, x.Field, x.Text, maphash.String(seed, x.Text))
+	}
 	// A number is in slice 0, which says that there is one, and in the slice of each bit of its
 	// image that is set (codec/sets.go).
 	for _, x := range terms.Numbers {
@@ -308,6 +312,40 @@ func (c *collectionVerifier) tellField(f *comparison, side int, row uint32, fiel
 	x uint64) {
 	f.tell(side, fact{codec.KindFieldRows, row, mixed(uint64(field)) ^ x}, func() (_, _ place) {
 		return place{c.itemAt(row), 0}, place{codec.FieldRowsKey(c.ID, field, uint16(row>>16), value), 0}
+	})
+}
+
+// tellWord tells that the text of a row in a field has a term, of which x is the hash.
+func (c *collectionVerifier) tellWord(f *comparison, side int, row uint32, field uint16, term string,
+	x uint64) {
+	f.tell(side, fact{codec.KindFieldWords, row, mixed(uint64(field)) ^ x}, func() (_, _ place) {
+		return place{c.itemAt(row), 0}, place{codec.FieldWordsKey(c.ID, field, uint16(row>>16), term), 0}
+	})
+}
+
+// readFieldWords tells the rows of terms of fields with an index of words, as readFieldRows.
+func (c *collectionVerifier) readFieldWords(f *comparison, seed maphash.Seed) {
+	strange := map[uint16]bool{}
+	c.walk(c.key(codec.KindFieldWords), func(key, value []byte) {
+		field, container, of := codec.FieldRowsKeyParts(key)
+		switch {
+		case int(field) < len(c.Fields) && c.Fields[field].IndexingWords:
+			return
+		case int(field) >= len(c.Fields) || !c.Fields[field].Words:
+			if !strange[field] {
+				strange[field] = true
+				c.bad(key, 0, "the field has no index of words")
+			}
+			return
+		}
+		rows := c.layer(key, value, container)
+		if rows == nil {
+			return
+		}
+		term, x := string(of), maphash.Bytes(seed, of)
+		for it := rows.Iterator(); it.HasNext(); {
+			c.tellWord(f, byDerived, it.Next(), field, term, x)
+		}
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/words"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -267,6 +268,21 @@ func Name(d *record.Descriptor, key []byte, n uint32) string {
 			return fmt.Sprintf("rows whose field %q is %q", d.Fields[field].Name, value)
 		}
 		return fmt.Sprintf("rows by field %q, slice %x", d.Fields[field].Name, value)
+	case codec.KindFieldWords:
+		field, _, term := codec.FieldRowsKeyParts(key)
+		name := fmt.Sprintf("field %d", field)
+		if d != nil && int(field) < len(d.Fields) {
+			name = fmt.Sprintf("field %q", d.Fields[field].Name)
+		}
+		switch {
+		case len(term) > 1 && term[0] == words.Gram:
+			return fmt.Sprintf("rows whose %s has the characters %q", name, term[1:])
+		case len(term) > 1 && term[0] == words.Word:
+			return fmt.Sprintf("rows whose %s has the word %q", name, term[1:])
+		case len(term) == 1 && term[0] == words.Long:
+			return "rows whose " + name + " is long"
+		}
+		return fmt.Sprintf("rows whose %s has the unknown term %x", name, term)
 	case codec.KindIndex:
 		return fmt.Sprintf("index %d of vectors", codec.LastNumber(key))
 	case codec.KindCentre:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fddhdb/fddhdb/internal/instant"
 )
@@ -29,6 +28,7 @@ type Field struct {
 	ID      int
 	Type    Type
 	Indexed bool // Rows finds the rows of values; else it reads the values of all rows, see Scan
+	Words   bool // of strings: Rows finds the rows of trigrams
 }
 
 // A Schema knows the names that an expression may use. An error of it becomes the Reason of
@@ -84,9 +84,18 @@ func (c *checker) check(n node) (evaluator, error) {
 	}
 	t := n.(*test)
 	if t.label {
-		return t.checkLabel()
+		x, err := t.checkLabel()
+		if t.not {
+			x = evalNot{x}
+		}
+		return x, err
 	}
-	return c.checkField(t)
+	x, err := c.checkField(t)
+	if err != nil || !t.not {
+		return x, err
+	}
+	f, err := c.schema.Field(t.field)
+	return evalAnd{[]evaluator{c.testOf(f, &Scan{any: true}, evalValued{f.ID}), evalNot{x}}}, err
 }
 
 // checkAnd resolves an AND. Parts that scan come last: they read only rows that the others leave.
@@ -139,10 +148,22 @@ func (c *checker) checkHas(n *has) (evaluator, error) {
 }
 
 // testOf returns the evaluator of a test of a field: indexed, or where the field is not a scan.
+// An index of words comes before both: the scan then reads only the values that have all trigrams.
 func (c *checker) testOf(f Field, scan *Scan, indexed evaluator) evaluator {
+	if f.Words && len(scan.strings) == 1 {
+		if grams := scan.strings[0].Match.grams(); len(grams) > 0 {
+			scan.Few = true
+			return evalAnd{[]evaluator{evalGrams{f.ID, grams}, c.scan(f, scan)}}
+		}
+	}
 	if f.Indexed {
 		return indexed
 	}
+	return c.scan(f, scan)
+}
+
+// scan returns the evaluator of a test that reads values.
+func (c *checker) scan(f Field, scan *Scan) evaluator {
 	scan.Field, scan.Type = f.ID, f.Type
 	c.scans = append(c.scans, *scan)
 	return evalScan{len(c.scans) - 1}
@@ -174,13 +195,13 @@ func (c *checker) checkField(t *test) (evaluator, error) {
 	if err != nil {
 		return nil, &Error{t.column, err.Error()}
 	}
-	if t.op == like && f.Type != String {
+	if t.op >= like && f.Type != String {
 		also := ""
 		if f.Type == Time {
 			also = "; a span of time is >= its begin AND < its end"
 		}
-		return nil, &Error{t.column, fmt.Sprintf("field %s is of type %s: LIKE is for strings%s", t.field,
-			typeText[f.Type], also)}
+		return nil, &Error{t.column, fmt.Sprintf("field %s is of type %s: %s is for strings%s", t.field,
+			typeText[f.Type], opText[t.op], also)}
 	}
 	want, with := literalNumber, "numbers"
 	switch f.Type {
@@ -276,6 +297,13 @@ func (l literal) name() (name string) {
 // costs a comparison of bit slices.
 func spans[T int64 | float64](t *test, of func(op, string) []span[T], next func(T) T) []span[T] {
 	var list []span[T]
+	if t.op == between {
+		lo, hi := of(greaterEqual, t.values[0].text), of(lessEqual, t.values[1].text)
+		if len(lo) == 0 || len(hi) == 0 || lo[0].lo > hi[len(hi)-1].hi {
+			return nil
+		}
+		return []span[T]{{lo[0].lo, hi[len(hi)-1].hi}}
+	}
 	for _, v := range t.values {
 		list = append(list, of(t.op, v.text)...)
 	}
@@ -292,10 +320,16 @@ func spans[T int64 | float64](t *test, of func(op, string) []span[T], next func(
 }
 
 // A Range is the strings s with Lo <= s < Hi, in byte order; or if Open all strings from Lo
-// on, whatever Hi is. It is empty if Hi is not above Lo.
+// on, whatever Hi is; and of these the ones that match. It is empty if Hi is not above Lo.
 type Range struct {
 	Lo, Hi string
 	Open   bool
+	Match  *Pattern // nil: all of them
+}
+
+// Has reports whether a string is in the range. It does not keep x.
+func (r *Range) Has(x []byte) bool {
+	return string(x) >= r.Lo && (r.Open || string(x) < r.Hi) && (r.Match == nil || r.Match.matches(x))
 }
 
 // Single reports whether the range holds Lo alone.
@@ -323,50 +357,16 @@ func (t *test) strings() ([]Range, error) {
 			list = append(list, Range{Lo: after(s), Open: true})
 		case greaterEqual:
 			list = append(list, Range{Lo: s, Open: true})
-		case like:
-			r, err := v.prefixed()
-			if err != nil {
-				return nil, err
+		case between:
+			if most := t.values[1].text; s <= most {
+				list = append(list, Range{Lo: s, Hi: after(most)})
 			}
-			list = append(list, r)
+			return list, nil
+		case like, ilike, contains:
+			r, err := v.matching(t.op)
+			return []Range{r}, err
 		}
 	}
 	slices.SortFunc(list, func(a, b Range) int { return cmp.Compare(a.Lo, b.Lo) })
 	return slices.Compact(list), nil
-}
-
-// prefixed returns the strings that match the literal as a pattern of LIKE: a prefix with a % behind
-// it. In a pattern %, _ and \ stand for themselves behind a \.
-func (l literal) prefixed() (Range, error) {
-	refused := func(reason string) (Range, error) {
-		return Range{}, &Error{l.column, "LIKE " + shorten(quote(l.text)) + ": " + reason}
-	}
-	const prefixes = "a prefix is all that LIKE finds, as in LIKE 'abc%'"
-	body, ok := strings.CutSuffix(l.text, "%")
-	if !ok {
-		return refused("the % at the end is missing: " + prefixes)
-	}
-	var prefix []byte
-	for i := 0; i < len(body); i++ {
-		switch body[i] {
-		case '%', '_':
-			return refused(fmt.Sprintf("%s; where a %c is meant as it stands, write \\%c", prefixes, body[i],
-				body[i]))
-		case '\\':
-			if i++; i == len(body) {
-				return refused("the % at the end stands for itself, behind a \\: " + prefixes)
-			}
-			if !strings.ContainsRune(`%_\`, rune(body[i])) {
-				return refused(`a \ stands before %, _ or another \`)
-			}
-		}
-		prefix = append(prefix, body[i])
-	}
-	if len(prefix) == 0 {
-		return Range{Open: true}, nil
-	}
-	r := Range{Lo: string(prefix)}
-	prefix[len(prefix)-1]++ // no byte of UTF-8 is the last one
-	r.Hi = string(prefix)
-	return r, nil
 }

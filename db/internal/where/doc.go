@@ -1,5 +1,5 @@
 // Package where is the language of filters. It parses an expression, resolves it
-// against a schema, and finds the rows for which it is true. It imports roaring and
+// against a schema, and finds the rows for which it is true. It imports roaring, words and
 // internal/instant; it does not know where rows and fields are stored.
 //
 //	e, err := where.Parse("label = ? AND NOT (price >= 10 OR has(image))", "cat")
@@ -11,9 +11,10 @@
 //	expr    = term { OR term }
 //	term    = factor { AND factor }
 //	factor  = NOT factor | "(" expr ")" | test
-//	test    = name op value | name IN "(" value { "," value } ")" | name LIKE value |
-//	          name IS [ NOT ] NULL | has "(" ( name | label ) ")"
-//	op      = "=" | "!=" | "<" | "<=" | ">" | ">="
+//	test    = name op value | name IS [ NOT ] NULL | has "(" ( name | label ) ")" |
+//	          name [ NOT ] ( IN "(" value { "," value } ")" | BETWEEN value AND value |
+//	          LIKE value | ILIKE value | CONTAINS value )
+//	op      = "=" | "==" | "!=" | "<" | "<=" | ">" | ">="
 //	value   = number | string | true | false | "?"
 //	name    = a letter or "_", then letters, digits, "_", "-" and "."; or any name in double quotes
 //	number  = an optional sign, digits with an optional point, an optional exponent
@@ -32,11 +33,13 @@
 // all others, including those without labels. has(m) is true for the rows that have
 // modality m, or a value of field m; has(label) for those that have any label; has("label") asks for a
 // modality or field of that name. year IS NOT NULL is has(year) for a field, and year IS NULL is its NOT.
-// s LIKE 'abc%' is true for the strings that begin with abc; other patterns are refused, and in a prefix
-// %, _ and \ are written behind a \. A comparison with a field is false for a row that has no value there,
-// even with !=. NOT is true for all live rows for which its operand is false: NOT year
+// A comparison with a field is false for a row that has no value there,
+// even with != or NOT IN. NOT before a test is true for all live rows for which the test is false: NOT year
 // = 2020 holds for rows without a year, and year != 2020 does not. An IN is an = for
-// each of its values, joined by OR.
+// each of its values, joined by OR. BETWEEN includes both of its values. == is =.
+//
+// In a pattern of LIKE a % is any text, and a _ any character; %, _ and \ stand for themselves behind a \.
+// ILIKE is LIKE, and CONTAINS 'red star' finds these characters anywhere, both in any case (words.Fold).
 //
 // Strings are ordered by their bytes. Numbers are compared exactly with integer fields:
 // year > 1.5 means year >= 2, and no digits are lost beyond 2^53. A float field holds
@@ -47,14 +50,16 @@
 // # Hostile input
 //
 // MaxBytes and MaxDepth bound an expression, and with it the stack of every walk over
-// it. MaxArgBytes bounds its arguments. Evaluating takes at most the time of reading, for
+// it. MaxArgBytes bounds its arguments. A pattern takes the time of the string that it is compared with
+// (Pattern). Evaluating takes at most the time of reading, for
 // each comparison, everything that is indexed for its field; and for fields without an index, once
-// the items.
+// the items. With an index of words, CONTAINS, LIKE and ILIKE read only the items that have trigrams of the
+// pattern, if it has three characters in a row.
 //
 // # Proof
 //
 // An Expr and a Filter are immutable and may be shared; there is no goroutine and no lock.
-// The stages are files: lex.go, parse.go with args.go, check.go and eval.go.
+// The stages are files: lex.go, parse.go with args.go, check.go with pattern.go, and eval.go.
 // The tests compare every kind of test with its definition
 // (eval_test.go, TestIntegersCompareExactly, TestFloatsCompare, TestMissingValues), and print
 // and parse random expressions (TestPrintedExpressionsParse).

@@ -31,6 +31,10 @@ type Rows interface {
 	Strings(field int, r Range) (*roaring.Bitmap, error)
 	Bools(field int, value bool) (*roaring.Bitmap, error)
 
+	// Grams returns rows whose value of a field with Words has all of these folded trigrams, or may
+	// have them: a Scan looks. It may read fewer of the sets than there are trigrams.
+	Grams(field int, grams []string) (*roaring.Bitmap, error)
+
 	// Scan returns the rows in among for which test i of Filter.Scans is true. It may return rows that
 	// are not in among.
 	Scan(i int, among *roaring.Bitmap) (*roaring.Bitmap, error)
@@ -65,7 +69,11 @@ type (
 	evalLabel    struct{ name string }
 	evalScan     struct{ number int }
 	evalValued   struct{ field int }
-	evalInts     struct {
+	evalGrams    struct {
+		field int
+		grams []string // ascending, each once
+	}
+	evalInts struct {
 		field int
 		span  span[int64]
 	}
@@ -138,6 +146,10 @@ func (e evalScan) eval(rows Rows, among *roaring.Bitmap) (*roaring.Bitmap, error
 	return rows.Scan(e.number, among)
 }
 
+func (e evalGrams) eval(rows Rows, _ *roaring.Bitmap) (*roaring.Bitmap, error) {
+	return rows.Grams(e.field, e.grams)
+}
+
 func (e evalValued) eval(rows Rows, _ *roaring.Bitmap) (*roaring.Bitmap, error) {
 	return rows.Valued(e.field)
 }
@@ -163,6 +175,7 @@ func (e evalFloats) eval(rows Rows, _ *roaring.Bitmap) (*roaring.Bitmap, error) 
 type Scan struct {
 	Field int
 	Type  Type
+	Few   bool // an index of words says which rows to read
 
 	any     bool            // has(field): any value will do
 	ints    []span[int64]   // ascending, apart from each other; and so are the others
@@ -193,8 +206,7 @@ func (s *Scan) String(x []byte) bool {
 	if i == len(s.strings) {
 		return false
 	}
-	r := &s.strings[i]
-	return string(x) >= r.Lo && (r.Open || string(x) < r.Hi)
+	return s.strings[i].Has(x)
 }
 
 // among reports whether a value is in one of spans.

@@ -12,24 +12,27 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
+
+	"github.com/fddhdb/fddhdb/db/internal/words"
 )
 
 // anySchema has a field of nearly every name. Its type is string, unless the name begins with
-// i, f or b. Modalities are image and text. Its fields have no indexes if scanned is set.
-type anySchema struct{ scanned bool }
+// i, f or b. Modalities are image and text. Its fields have no indexes of values if scanned
+// is set, and fields of strings have an index of words if words is set.
+type anySchema struct{ scanned, words bool }
 
 func (s anySchema) Field(name string) (Field, error) {
 	switch {
 	case slices.Contains([]string{"secret", "image", "text", "sound"}, name):
 		return Field{}, errors.New("the fields are s, i, f and b")
 	case strings.HasPrefix(name, "i"):
-		return Field{1, Int, !s.scanned}, nil
+		return Field{ID: 1, Type: Int, Indexed: !s.scanned}, nil
 	case strings.HasPrefix(name, "f"):
-		return Field{2, Float, !s.scanned}, nil
+		return Field{ID: 2, Type: Float, Indexed: !s.scanned}, nil
 	case strings.HasPrefix(name, "b"):
-		return Field{3, Bool, !s.scanned}, nil
+		return Field{ID: 3, Type: Bool, Indexed: !s.scanned}, nil
 	}
-	return Field{0, String, !s.scanned}, nil
+	return Field{ID: 0, Type: String, Indexed: !s.scanned, Words: s.words}, nil
 }
 
 func (anySchema) Modality(name string) (int, error) {
@@ -102,11 +105,22 @@ func (t *table) Floats(field int, lo, hi float64) (*roaring.Bitmap, error) {
 }
 
 func (t *table) Strings(field int, r Range) (*roaring.Bitmap, error) {
-	return t.rows(func(v any) bool { x, ok := v.(string); return ok && r.Lo <= x && (r.Open || x < r.Hi) })
+	return t.rows(func(v any) bool { x, ok := v.(string); return ok && r.Has([]byte(x)) })
 }
 
 func (t *table) Bools(field int, value bool) (*roaring.Bitmap, error) {
 	return t.rows(func(v any) bool { x, ok := v.(bool); return ok && x == value })
+}
+
+// Grams adds the rows of texts of 20 bytes and more, as those of long texts.
+func (t *table) Grams(field int, grams []string) (*roaring.Bitmap, error) {
+	return t.rows(func(v any) bool {
+		x, _ := v.(string)
+		terms := words.Terms(x)
+		return len(x) >= 20 || !slices.ContainsFunc(grams, func(g string) bool {
+			return !slices.Contains(terms, string([]byte{words.Gram})+g)
+		})
+	})
 }
 
 // Valued takes fields by their types.
@@ -171,17 +185,19 @@ type require interface {
 
 // evaluate returns the rows of a filter, which are the same with indexes and without.
 func evaluate(t require, s string, rows *table) []uint32 {
-	var answers [2]*roaring.Bitmap
+	var answers [3]*roaring.Bitmap
 	for i := range answers {
-		f := checkIn(t, anySchema{scanned: i == 1}, s)
+		f := checkIn(t, anySchema{scanned: i > 0, words: i == 2}, s)
 		rows.scans = f.Scans
 		var err error
 		if answers[i], err = f.Eval(rows); err != nil {
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
-	if !answers[0].Equals(answers[1]) {
-		t.Fatalf("%s: rows %v with indexes, %v without", s, answers[0].ToArray(), answers[1].ToArray())
+	for _, other := range answers[1:] {
+		if !answers[0].Equals(other) {
+			t.Fatalf("%s: rows %v with indexes, %v without", s, answers[0].ToArray(), other.ToArray())
+		}
 	}
 	return answers[0].ToArray()
 }
@@ -209,12 +225,17 @@ func TestCheckRefuses(t *testing.T) {
 		{`i LIKE 'x%'`, 1, `field i is of type int: LIKE is for strings`},
 		{`label LIKE 'x%'`, 1, `label takes =, != and IN, not LIKE`},
 		{`s LIKE 1`, 8, `it is compared with strings, not with the number 1`},
-		{`s LIKE 'abc'`, 8, `LIKE 'abc': the % at the end is missing: a prefix is all that LIKE finds, as in LIKE 'abc%'`},
-		{`s LIKE ''`, 8, `the % at the end is missing`},
-		{`s LIKE '%abc%'`, 8, `where a % is meant as it stands, write \%`},
-		{`s LIKE 'IMG_1%'`, 8, `where a _ is meant as it stands, write \_`},
-		{`s LIKE 'abc\%'`, 8, `the % at the end stands for itself`},
-		{`s LIKE 'a\bc%'`, 8, `a \ stands before %, _ or another \`},
+		{`s LIKE 'a\bc%'`, 8, `LIKE 'a\bc%': a \ stands before %, _ or another \`},
+		{`s ILIKE '%\'`, 9, `ILIKE '%\': a \ stands before %, _ or another \`},
+		{`s LIKE '%_` + strings.Repeat("x", 256) + `%'`, 8, `more than 256 characters, with a _ among them`},
+		{`s LIKE '_` + strings.Repeat("x", 256) + `'`, 8, `more than 256 characters, with a _ among them`},
+		{`b BETWEEN true AND false`, 1, `field b is of type bool: it takes = and !=, not BETWEEN`},
+		{`i BETWEEN 1 AND 'x'`, 17, `with numbers, not with the string 'x'`},
+		{`label BETWEEN 'a' AND 'b'`, 1, `label takes =, != and IN, not BETWEEN`},
+		{`f CONTAINS 'x'`, 1, `field f is of type float: CONTAINS is for strings`},
+		{`i NOT ILIKE 'x%'`, 1, `field i is of type int: ILIKE is for strings`},
+		{`label CONTAINS 'x'`, 1, `label takes =, != and IN, not CONTAINS`},
+		{`s CONTAINS 1`, 12, `it is compared with strings, not with the number 1`},
 		{`NOT (s = 'x' OR b >= false)`, 17, `it takes = and !=, not >=`},
 	} {
 		e, err := Parse(c.s)
@@ -443,6 +464,30 @@ func TestMissingValues(t *testing.T) {
 		`f is not null and f > 1`:   {5},
 		`i IS NULL AND s IS NULL`:   {4, 5},
 		`(label = 'a' AND i = 1) OR (i = 2 AND NOT i = 1)`: {0, 3},
+
+		`i NOT IN (1, 5)`:                    {3},
+		`NOT i NOT IN (1, 5)`:                {0, 1, 4, 5},
+		`i NOT IN (7)`:                       {0, 3},
+		`label NOT IN ('b', 'a')`:            {1, 4, 5},
+		`i BETWEEN 2 AND 5`:                  {3},
+		`i BETWEEN 1.5 AND 1e30`:             {3},
+		`i BETWEEN 2 AND 1`:                  nil,
+		`i NOT BETWEEN 2 AND 1`:              {0, 3},
+		`i NOT BETWEEN 2 AND 5`:              {0},
+		`i BETWEEN -1e30 AND 1`:              {0},
+		`i BETWEEN 1e30 AND 1e31`:            nil,
+		`f BETWEEN 1.5 AND 1.5`:              {5},
+		`f BETWEEN 1.6 AND 1.5`:              nil,
+		`s BETWEEN 'a' AND 'x'`:              {1},
+		`s BETWEEN 'x' AND 'a'`:              nil,
+		`s NOT BETWEEN 'y' AND 'z'`:          {1},
+		`s LIKE 'x'`:                         {1},
+		`s NOT LIKE 'x'`:                     nil,
+		`s NOT LIKE 'y'`:                     {1},
+		`s CONTAINS ''`:                      {1},
+		`s NOT CONTAINS 'X'`:                 nil,
+		`NOT s CONTAINS 'X'`:                 {0, 3, 4, 5},
+		`s ILIKE 'X' AND NOT s NOT LIKE 'x'`: {1},
 	} {
 		if got := evaluate(t, s, rows); !slices.Equal(got, want) {
 			t.Errorf("%s: rows %v, want %v", s, got, want)

@@ -24,7 +24,7 @@ const (
 )
 
 // A token is one word of an expression. text is its value: strings and quoted names
-// without their quotes, all else as it stands in the expression.
+// without their quotes, = for ==, all else as it stands in the expression.
 type token struct {
 	kind   kind
 	text   string
@@ -161,9 +161,11 @@ func (l *lexer) next() (token, error) {
 		return t, err
 	}
 	t.kind = tokenSymbol
-	for _, s := range []string{"!=", "<=", ">=", "=", "<", ">", "(", ")", ",", "?"} {
+	for _, s := range []string{"!=", "<=", ">=", "==", "=", "<", ">", "(", ")", ",", "?"} {
 		if strings.HasPrefix(l.rest, s) {
-			t.text = l.take(len(s))
+			if t.text = l.take(len(s)); s == "==" { // of other languages
+				t.text = "="
+			}
 			return t, nil
 		}
 	}

@@ -201,19 +201,32 @@ func (p *parser) test() (_ node, err error) {
 		}
 		return p.null(&has{name: n.field, column: n.column, null: true})
 	}
+	const words = "IN, BETWEEN, LIKE, ILIKE"
+	if n.not = p.token.is("NOT"); n.not {
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+	}
 	known := false
 	for i, s := range opText {
-		if p.token.is(s) {
+		if p.token.is(s) && (op(i) >= in || !n.not) {
 			n.op, known = op(i), true
 		}
 	}
-	if !known {
-		return nil, p.expected("=, !=, <, <=, >, >=, IN, LIKE or IS NULL")
+	switch {
+	case !known && n.not:
+		return nil, p.expected(words + " or CONTAINS")
+	case !known:
+		return nil, p.expected("=, !=, <, <=, >, >=, " + words + ", CONTAINS, NOT before these, or IS NULL")
 	}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
-	if n.op != in {
+	switch n.op {
+	case in:
+	case between:
+		return n, p.between(n)
+	default:
 		n.values, err = p.values(false)
 		return n, err
 	}
@@ -235,8 +248,22 @@ func (p *parser) test() (_ node, err error) {
 	}
 }
 
-// null reads IS NULL or IS NOT NULL, which is n. The current token is IS. IS, LIKE and NULL are no
-// keywords: where they stand no name may.
+// between reads the two values of BETWEEN, with the AND between them.
+func (p *parser) between(n *test) error {
+	least, err := p.values(false)
+	if err != nil {
+		return err
+	}
+	if err := p.symbol("AND", "AND and the greatest value"); err != nil {
+		return err
+	}
+	most, err := p.values(false)
+	n.values = append(least, most...)
+	return err
+}
+
+// null reads IS NULL or IS NOT NULL, which is n. The current token is IS. IS, NULL, BETWEEN, LIKE, ILIKE and
+// CONTAINS are no keywords: where they stand no name may.
 func (p *parser) null(n *has) (node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -310,8 +337,9 @@ type labelled struct{}
 type test struct {
 	label  bool      // it compares labels, not a field
 	field  string    // name of the field, as typed and without quotes; "" for labels
+	not    bool      // NOT stands before op, which is in or one behind it
 	op     op        // how it compares
-	values []literal // one value, or the values of IN; never empty
+	values []literal // one value, two of BETWEEN, or the values of IN; never empty
 	column int       // of the name, for errors
 }
 
@@ -326,10 +354,13 @@ const (
 	greater
 	greaterEqual
 	in
+	between // two values, both included
 	like
+	ilike
+	contains
 )
 
-var opText = [...]string{"=", "!=", "<", "<=", ">", ">=", "IN", "LIKE"}
+var opText = [...]string{"=", "!=", "<", "<=", ">", ">=", "IN", "BETWEEN", "LIKE", "ILIKE", "CONTAINS"}
 
 // A literal is a value as the user has typed it, or an argument in the form in which it
 // would be typed. A number stays text until Check knows what it is compared with, so that no

@@ -46,6 +46,13 @@ func TestParse(t *testing.T) {
 		{`HAS("image")`, `has(image)`},
 		{`has("label")`, `has("label")`},
 		{`not HAS( Label )`, `NOT has(label)`},
+		{`a == 1`, `a = 1`},
+		{`a between 1 and 2 and b Not Between 'x' and 'y'`, `a BETWEEN 1 AND 2 AND b NOT BETWEEN 'x' AND 'y'`},
+		{`a contains 'x' or a not like 'y' or a ilike 'z'`,
+			`a CONTAINS 'x' OR a NOT LIKE 'y' OR a ILIKE 'z'`},
+		{`label NOT IN ('x', 'y') AND not a not in (1)`,
+			`label NOT IN ('x', 'y') AND NOT a NOT IN (1)`},
+		{`like like '%' AND between between 1 and 2`, `like LIKE '%' AND between BETWEEN 1 AND 2`},
 	} {
 		e, err := Parse(c[0])
 		if err != nil {
@@ -70,9 +77,14 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		{``, 1, `a field, label, has(NAME), NOT or ( is expected, not the end`},
 		{`   `, 4, `not the end`},
-		{`a`, 2, `=, !=, <, <=, >, >=, IN, LIKE or IS NULL is expected, not the end`},
+		{`a`, 2, `IN, BETWEEN, LIKE, ILIKE, CONTAINS, NOT before these, or IS NULL is expected, not the end`},
 		{`a = `, 5, `a value is expected, not the end`},
-		{`a == 1`, 4, `a value is expected, not =`},
+		{`a === 1`, 5, `a value is expected, not =`},
+		{`a BETWEEN 1`, 12, `AND and the greatest value is expected, not the end`},
+		{`a BETWEEN 1, 2`, 12, `AND and the greatest value is expected, not ,`},
+		{`a BETWEEN 1 AND`, 16, `a value is expected, not the end`},
+		{`a NOT = 1`, 7, `IN, BETWEEN, LIKE, ILIKE or CONTAINS is expected, not =`},
+		{`a NOT NOT IN (1)`, 7, `is expected, not NOT`},
 		{`a <> 1`, 4, `a value is expected, not >`},
 		{`a = 1 b = 2`, 7, `AND, OR or the end is expected, not b`},
 		{`a = 1 AND`, 10, `not the end`},
@@ -92,7 +104,6 @@ func TestParseRefuses(t *testing.T) {
 		{`a IS "NULL"`, 6, `NULL or NOT NULL is expected, not the name "NULL"`},
 		{`label IS NULL`, 7, `IS NULL is of fields: has(label) asks for items with labels`},
 		{`a LIKE ('x')`, 8, `a value is expected, not (`},
-		{`a NOT IN (1)`, 3, `is expected, not NOT`},
 		{`a = cat`, 5, `a number, a string in single quotes, true or false is expected, not cat`},
 		{`a = "cat"`, 5, `a string in single quotes, true or false is expected, not the name "cat"`},
 		{`a = 'cat`, 5, `does not end: a ' is missing`},
@@ -164,13 +175,18 @@ func drawNode(t *rapid.T, depth int) node {
 		}
 		return &has{name: name.Draw(t, "modality"), null: rapid.Bool().Draw(t, "null")}
 	case 1, 2:
-		n := &test{label: rapid.Bool().Draw(t, "label"), op: op(rapid.IntRange(0, int(like)).Draw(t, "op"))}
+		n := &test{label: rapid.Bool().Draw(t, "label")}
+		n.op = op(rapid.IntRange(0, int(contains)).Draw(t, "op"))
+		n.not = n.op >= in && rapid.Bool().Draw(t, "not")
 		if !n.label {
 			n.field = name.Draw(t, "field")
 		}
 		count := 1
-		if n.op == in {
+		switch n.op {
+		case in:
 			count = rapid.IntRange(1, 3).Draw(t, "count")
+		case between:
+			count = 2
 		}
 		for range count {
 			l := literal{kind: literalKind(rapid.IntRange(0, 2).Draw(t, "kind"))}
@@ -226,7 +242,7 @@ func spell(n node) string {
 		return "{labelled}"
 	}
 	x := n.(*test)
-	s := fmt.Sprintf("{test %v %q %d", x.label, x.field, x.op)
+	s := fmt.Sprintf("{test %v %q %v %d", x.label, x.field, x.not, x.op)
 	for _, v := range x.values {
 		s += fmt.Sprintf(" %d%q", v.kind, v.text)
 	}
@@ -251,6 +267,7 @@ func FuzzParse(f *testing.F) {
 		`label = 'cat' AND year IN (2020, 2021) AND NOT (price >= 10 OR has(image))`,
 		`"and" != -1.5e-7 or (a < 'it''s' and NOT NOT b = true)`, `((((`, `a = '`, "\xff", `has("x")`,
 		`s LIKE 'a\_b%' AND (is IS NULL OR like is not null)`, `s LIKE '%'`, `s LIKE '\`,
+		`s NOT ILIKE '%a_%%' AND i NOT BETWEEN 1 AND 5 OR NOT s CONTAINS 'K'`, `s LIKE '_%_' OR s == 'x'`,
 	} {
 		f.Add(s)
 	}

@@ -44,8 +44,19 @@ func printed(n node) string {
 	if !t.label {
 		name = printedName(t.field)
 	}
+	if t.not {
+		name += " NOT"
+	}
 	var values strings.Builder
-	writeValues(&values, t.values, t.op == in)
+	writeValues(&values, t.values[:1], false)
+	switch t.op {
+	case in:
+		values.Reset()
+		writeValues(&values, t.values, true)
+	case between:
+		values.WriteString(" AND ")
+		writeValues(&values, t.values[1:], false)
+	}
 	return name + " " + opText[t.op] + " " + values.String()
 }
 
