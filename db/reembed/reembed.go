@@ -70,8 +70,8 @@ const (
 	maxReasons = 20       // that are kept
 )
 
-// Begin adds a modality whose encoders stand by, in one commit. If the modality is there it has to be the same
-// one, and gets the encoders. Errors: db.ErrInvalid for an encoder of another modality, and for a modality
+// Begin adds a modality whose encoders stand by, in one commit. If the modality is there it has to be the
+// same one, and gets the encoders. Errors: db.ErrInvalid for an encoder of another modality, and for a modality
 // with other dimensions.
 func Begin(ctx context.Context, c api.Collection, to db.Modality, encoders []db.Encoder) error {
 	schema, err := c.Schema(ctx)
@@ -250,8 +250,8 @@ func (e *IncompleteError) Error() string {
 	return fmt.Sprintf("%s has an encoder of input %s, and %s has none", e.From, e.Input, e.To)
 }
 
-// Switch makes the encoders of modality to those of queries that name no modality, and lets those of from stand
-// by, in one commit. To switch back, exchange the two. It is an *IncompleteError if items or encoders are
+// Switch makes the encoders of modality to those of queries that name no modality, and lets those of from
+// stand by, in one commit. To switch back, exchange the two. It is an *IncompleteError if items or encoders are
 // missing, unless incomplete allows that. Errors: db.ErrInvalid for a modality without encoders.
 func Switch(ctx context.Context, c api.Collection, from, to string, incomplete bool) error {
 	schema, err := c.Schema(ctx)

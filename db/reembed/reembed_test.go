@@ -68,8 +68,8 @@ func begin(t *testing.T, c api.Collection) {
 		Command: []string{"new"}}}))
 }
 
-// Each item that has a vector of the first modality gets one of the second, of what it has at the end, whatever
-// interrupts the filling and whoever writes meanwhile.
+// Each item that has a vector of the first modality gets one of the second, of what it has at the end,
+// whatever interrupts the filling and whoever writes meanwhile.
 func TestFill(t *testing.T) {
 	_, d, c := collection(t, 1500)
 	begin(t, c)
@@ -167,14 +167,15 @@ func TestSwitch(t *testing.T) {
 		t.Error(got)
 	}
 	var lacks *reembed.IncompleteError
-	if err := reembed.Switch(t.Context(), c, "image", "image2", false); !errors.As(err, &lacks) || lacks.Items != 27 {
+	err := reembed.Switch(t.Context(), c, "image", "image2", false)
+	if !errors.As(err, &lacks) || lacks.Items != 27 {
 		t.Error(err)
 	}
-	if err := reembed.Switch(t.Context(), c, "words", "image2", false); !errors.As(err, &lacks) ||
-		lacks.Input != db.InputText {
+	err = reembed.Switch(t.Context(), c, "words", "image2", false)
+	if !errors.As(err, &lacks) || lacks.Input != db.InputText {
 		t.Error(err)
 	}
-	_, err := reembed.Fill(t.Context(), d, c, reembed.Options{From: "image", To: "image2", Encode: encode()})
+	_, err = reembed.Fill(t.Context(), d, c, reembed.Options{From: "image", To: "image2", Encode: encode()})
 	check(t, err)
 	check(t, reembed.Switch(t.Context(), c, "image", "image2", false))
 	if got := standby(); !slices.Equal(got, []string{"image"}) {
@@ -184,10 +185,12 @@ func TestSwitch(t *testing.T) {
 	if got := standby(); !slices.Equal(got, []string{"image2"}) {
 		t.Error(got)
 	}
-	if err := reembed.Begin(t.Context(), c, db.Modality{Name: "image2", Dim: 4}, nil); !errors.Is(err, db.ErrInvalid) {
+	err = reembed.Begin(t.Context(), c, db.Modality{Name: "image2", Dim: 4}, nil)
+	if !errors.Is(err, db.ErrInvalid) {
 		t.Error(err)
 	}
-	if err := reembed.Begin(t.Context(), c, second, []db.Encoder{{Modality: "image"}}); !errors.Is(err, db.ErrInvalid) {
+	err = reembed.Begin(t.Context(), c, second, []db.Encoder{{Modality: "image"}})
+	if !errors.Is(err, db.ErrInvalid) {
 		t.Error(err)
 	}
 }
