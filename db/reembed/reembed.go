@@ -1,5 +1,5 @@
-// Package reembed gives the items of a collection the vectors of another encoder, while searches and writes go
-// on with those of the first. The new vectors are those of a second modality.
+// Package reembed gives the items of a collection the vectors of another encoder, while searches and writes
+// go on with those of the first. The new vectors are those of a second modality.
 //
 //	err := reembed.Begin(ctx, c, modality, encoders)  // the second modality, whose encoders stand by
 //	n, err := reembed.Fill(ctx, d, c, reembed.Options{From: "image", To: "image2", Encode: encode})
@@ -71,8 +71,8 @@ const (
 )
 
 // Begin adds a modality whose encoders stand by, in one commit. If the modality is there it has to be the
-// same one, and gets the encoders. Errors: db.ErrInvalid for an encoder of another modality, and for a modality
-// with other dimensions.
+// same one, and gets the encoders. Errors: db.ErrInvalid for an encoder of another modality, and for a
+// modality with other dimensions.
 func Begin(ctx context.Context, c api.Collection, to db.Modality, encoders []db.Encoder) error {
 	schema, err := c.Schema(ctx)
 	if err != nil {
@@ -251,8 +251,8 @@ func (e *IncompleteError) Error() string {
 }
 
 // Switch makes the encoders of modality to those of queries that name no modality, and lets those of from
-// stand by, in one commit. To switch back, exchange the two. It is an *IncompleteError if items or encoders are
-// missing, unless incomplete allows that. Errors: db.ErrInvalid for a modality without encoders.
+// stand by, in one commit. To switch back, exchange the two. It is an *IncompleteError if items or encoders
+// are missing, unless incomplete allows that. Errors: db.ErrInvalid for a modality without encoders.
 func Switch(ctx context.Context, c api.Collection, from, to string, incomplete bool) error {
 	schema, err := c.Schema(ctx)
 	if err != nil {
