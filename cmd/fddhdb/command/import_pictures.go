@@ -51,8 +51,8 @@ func (v *verb) pictureEncoders(schema db.Schema) (all []source.PictureEncoder, e
 			dim := schema.Modalities[slices.IndexFunc(schema.Modalities, func(of db.Modality) bool {
 				return of.Name == m.Modality
 			})].Dim
-			e.Encode = func(ctx context.Context, files []string) ([]encoder.Vector, error) {
-				return running.Encode(ctx, dim, files)
+			e.Encode = func(ctx context.Context, files []string) ([]encoder.Vector, []error, error) {
+				return running.Each(ctx, dim, files)
 			}
 		}
 		all = append(all, e)

@@ -37,7 +37,7 @@ var pictureEndings = []string{".jpg", ".jpeg", ".png", ".gif", ".webp"}
 type PictureEncoder struct {
 	Modality  string
 	OfPicture func(image.Image) []float32
-	Encode    func(ctx context.Context, files []string) ([]encoder.Vector, error)
+	Encode    func(ctx context.Context, files []string) (all []encoder.Vector, refused []error, err error)
 	Close     func() // nil: there is nothing to close
 }
 
@@ -67,7 +67,7 @@ type Pictures struct {
 	encoders []PictureEncoder
 	schema   db.Schema
 	stored   func(key string) (*db.Item, error)
-	encode   func(e PictureEncoder, files []string) ([]encoder.Vector, error)
+	encode   func(e PictureEncoder, files []string) ([]encoder.Vector, []error, error)
 
 	at     int // the next file
 	queue  []chan *madePicture
@@ -233,7 +233,7 @@ func (s *Pictures) Schema() (db.Schema, error) {
 func (s *Pictures) Check(ctx context.Context, c api.Collection, schema db.Schema) (err error) {
 	s.schema = schema
 	s.stored = func(key string) (*db.Item, error) { return c.Get(ctx, key) }
-	s.encode = func(e PictureEncoder, files []string) ([]encoder.Vector, error) {
+	s.encode = func(e PictureEncoder, files []string) ([]encoder.Vector, []error, error) {
 		return e.Encode(ctx, files)
 	}
 	if len(schema.Modalities) == 0 {
@@ -450,36 +450,19 @@ func (s *Pictures) addVectors(e PictureEncoder) error {
 	if len(all) == 0 {
 		return nil
 	}
-	vectors, err := s.encode(e, files)
-	if isRefused(err) {
-		vectors = make([]encoder.Vector, len(all))
-		for i, p := range all {
-			one, err := s.encode(e, files[i:i+1])
-			switch {
-			case isRefused(err):
-				p.err = p.bad(err)
-			case err != nil:
-				return err
-			default:
-				vectors[i] = one[0]
-			}
-		}
-	} else if err != nil {
+	vectors, refused, err := s.encode(e, files)
+	if err != nil {
 		return err
 	}
 	for i, p := range all {
 		switch x := vectors[i]; {
+		case refused[i] != nil:
+			p.err = p.bad(refused[i])
 		case x.Sparse != nil:
 			p.sparse[e.Modality] = *x.Sparse
-		case x.Dense != nil:
+		default:
 			p.vectors[e.Modality] = x.Dense
 		}
 	}
 	return nil
-}
-
-// isRefused reports whether an encoder says that it makes no vector of an input.
-func isRefused(err error) bool {
-	var failed *encoder.Error
-	return errors.As(err, &failed) && failed.Reason == encoder.Refused
 }
