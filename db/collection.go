@@ -358,7 +358,8 @@ type Alteration struct {
 	Metrics map[string]Metric `json:"metrics,omitempty"`
 
 	// Encoders, unless nil, replace the encoders; none removes all. An unknown modality, a command that is
-	// empty or longer than 16 KiB, or a fingerprint longer than 256 bytes is an ErrInvalid. An index-only collection can have them, too.
+	// empty or longer than 16 KiB, or a fingerprint longer than 256 bytes is an ErrInvalid. An index-only
+	// collection can have them, too.
 	Encoders []Encoder `json:"encoders,omitzero"`
 }
 

@@ -101,7 +101,8 @@ func TestEvents(t *testing.T) {
 	update := need(c.Update(ctx, db.UpdateOptions{}))(t)
 	reindexed := need(c.Reindex(ctx, db.ReindexOptions{}))(t)
 	must(t, c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"place", db.String, false}},
-		IndexFields: []string{"title"}, Encoders: []db.Encoder{{"text", db.InputText, []string{"encode"}, nil}}}))
+		IndexFields: []string{"title"},
+		Encoders:    []db.Encoder{{"text", db.InputText, []string{"encode"}, nil}}}))
 	must(t, c.RenameLabel(ctx, items[0].Labels[0], "renamed"))
 	repo := mustFolder(t)
 	m := need(d.Backup(ctx, repo, db.BackupOptions{}))(t)
