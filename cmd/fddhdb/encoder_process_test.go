@@ -17,19 +17,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
-// scriptEncoder stores a script of sh as the encoder of the texts of a new database, and returns the
-// database.
-func scriptEncoder(t *testing.T, dir, script string) string {
-	t.Helper()
-	path, program := makeDatabase(t, dir, "put a --vector text=0,1"), filepath.Join(dir, "encoder")
-	clitest.Check(t, os.WriteFile(program, []byte("#!/bin/sh\n"+script), 0o700))
-	if out, err := exec.Command("fddhdb", "encoder", path, "--set",
-		"text="+program).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return path
-}
-
 // An encoder that does not read its input ends with a search, or a shell, that is killed.
 func TestEncoderEndsWithAKilledProcess(t *testing.T) {
 	if testing.Short() {

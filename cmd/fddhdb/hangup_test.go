@@ -18,6 +18,20 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
+// scriptEncoder stores an encoder of the texts of a new database, whose vectors are all 0,1, and returns the
+// database. Then it makes a script of sh of the encoder.
+func scriptEncoder(t *testing.T, dir, script string, puts ...string) string {
+	t.Helper()
+	path, program := makeDatabase(t, dir, append(puts, "put a --vector text=0,1")...), filepath.Join(dir, "encoder")
+	clitest.Check(t, os.WriteFile(program, []byte("#!/bin/sh\nexec sed s/.*/0,1/\n"), 0o700))
+	if out, err := exec.Command("fddhdb", "encoder", path, "--set",
+		"text="+program).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	clitest.Check(t, os.WriteFile(program, []byte("#!/bin/sh\n"+script), 0o700))
+	return path
+}
+
 // When its terminal closes, a search ends, and leaves no encoder behind; under nohup it goes on.
 func TestHangup(t *testing.T) {
 	if testing.Short() {
@@ -28,19 +42,13 @@ func TestHangup(t *testing.T) {
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	dir := t.TempDir()
-	path := makeDatabase(t, dir, "put a --vector text=0,1", "put b --vector text=1,0")
 	begun, pipe := filepath.Join(dir, "begun"), filepath.Join(dir, "pipe")
 	for _, name := range []string{begun, pipe} {
 		clitest.Check(t, syscall.Mkfifo(name, 0o600))
 	}
 	// The encoder reads its input, says which process it is, and answers what comes through a pipe.
-	script := filepath.Join(dir, "encoder")
-	clitest.Check(t, os.WriteFile(script, []byte("#!/bin/sh\nread -r line\necho $$ >"+begun+"\nexec cat "+pipe+"\n"),
-		0o700))
-	if out, err := exec.Command("fddhdb", "encoder", path, "--set",
-		"text="+script).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	path := scriptEncoder(t, dir, "read -r line\necho $$ >"+begun+"\nexec cat "+pipe+"\n",
+		"put b --vector text=1,0")
 	for _, nohup := range []bool{false, true} {
 		search := []string{"fddhdb", "search", path, "--text", "cat", "--json"}
 		if nohup {
@@ -57,7 +65,8 @@ func TestHangup(t *testing.T) {
 		clitest.Check(t, err)
 		clitest.Check(t, cmd.Process.Signal(syscall.SIGHUP))
 		if nohup {
-			clitest.Check(t, os.WriteFile(pipe, []byte("0,1\n"), 0))
+			// The first four tell encoders apart.
+			clitest.Check(t, os.WriteFile(pipe, []byte(strings.Repeat("0,1\n", 5)), 0))
 		}
 		if err := cmd.Wait(); nohup &&
 			(err != nil || !strings.HasPrefix(stdout.String(), `{"query":"cat","hits":[{"key":"a"`)) {

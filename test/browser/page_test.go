@@ -309,7 +309,13 @@ func TestSlowEncoder(t *testing.T) {
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(ready, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	setEncoder(t, dir, "text", "words=sh "+script)
+	if err := os.Remove(ready); err != nil {
+		t.Fatal(err)
+	}
 	page := explore(t, dir, "--collection", "emoji")
 	b := browse(t, page)
 	b.open("/?collection=emoji&text=cat+face&from=words&to=picture")

@@ -3,9 +3,11 @@ package browser
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -45,15 +47,20 @@ done
 		Payload []byte
 		Vectors map[string][]float32
 	}
-	setEncoder(t, dir, "file", "picture=sh encode.sh")
-	setEncoder(t, dir, "text", "words="+emoji+" --db "+dir+" --encode")
-	page = explore(t, dir, append(flags, "--collection", "emoji")...)
-	ask(t, page, "/collections/emoji/items/"+url.PathEscape("🐱"), nil, &cat)
+	item, err := exec.Command(program, "get", dir, "🐱", "--collection", "emoji", "--json").Output()
+	if err == nil {
+		err = json.Unmarshal(item, &cat)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	line := strings.ReplaceAll(fmt.Sprint(cat.Vectors["picture"]), " ", ",") + "\n"
 	if err := os.WriteFile(filepath.Join(folder, "vector.json"), []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return page, cat.Payload
+	setEncoder(t, dir, "file", "picture=sh encode.sh")
+	setEncoder(t, dir, "text", "words="+emoji+" --db "+dir+" --encode")
+	return explore(t, dir, append(flags, "--collection", "emoji")...), cat.Payload
 }
 
 // drop drops a file on an element of the page.

@@ -118,7 +118,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e),
 		exportCommand(e),
 		trainCommand(e), searchCommand(e), dupsCommand(e), evalCommand(e), encodeCommand(e),
-		encoderCommand(e), updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e),
+		encoderCommand(e), reembedCommand(e), updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e),
 		activateCommand(e), rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e),
 		benchCommand(e), compactCommand(e),

@@ -21,48 +21,46 @@ import (
 )
 
 func encoderCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "encoder DIR", "Store the programs that make vectors of texts and files, for search",
+	v := e.verb(groupLearn, "encoder DIR", "Store what makes vectors of texts and files, for search",
 		`
-		Encoder lists the encoders of a collection, or changes them. An encoder is a
-		program that makes vectors of a modality, of texts or of files: with it
-		"search --text", "search --picture" and "explore" need no files of vectors. The
-		database keeps its command, not the program, and so do backups and copies.
+		An encoder makes vectors of a modality: of texts, or with --input file of files. Then
+		"search --text", "search --picture", "explore", "serve" and "mcp" need no vectors. Without
+		flags, encoder lists the encoders of a collection. COMMAND is one of these:
 
-		  --set NAME=COMMAND  store the encoder of the modality NAME, or replace it
-		  --remove NAME       forget it
-		  --trust NAME        allow the one that is stored to run
-		Each is about encoders of --input: text, or file for one that reads paths of
-		files. A modality may have one of both.
+		  PROGRAM ARGUMENTS       a program that reads a text, or a path, a line, and prints a
+		                          vector a line, flushed: numbers, a JSON array,
+		                          {"i":[3,17],"v":[1.5,2]}, or {"error":"..."}. It runs
+		                          without a shell in the folder that holds the database.
+		  http://.../v1/embeddings MODEL [key=VARIABLE]
+		                          Ollama, LM Studio, TEI, vLLM or OpenAI, for texts. VARIABLE
+		                          is the environment variable with the token.
+		  http://.../predict MODEL
+		                          Immich's machine learning: CLIP for texts and pictures
+		  model2vec DIR           a model of static embeddings for texts, such as potion-base-8M
+		  builtin:look            shapes and colours of pictures, with --input file
 
-		The program is started with the first query. It reads a text, or a path, a line,
-		and prints a vector of the modality, a line, flushed; it may be sent several
-		lines before it answers. A vector is numbers with commas or blanks between, an
-		array of JSON, or {"i":[3,17],"v":[1.5,2]}; {"error":"..."} says why there is
-		none. COMMAND is cut into words at blanks, but for quotes, and no shell runs it.
-		It runs in the folder that holds the database, where relative paths lead from.
-		It has five minutes for its first line, 30 seconds for each after it, and is
-		ended with the verb, or with the shell. A fddhdb that the program itself runs
-		starts no encoder: there search by --vector or --vectors.
+		--set runs the encoder once, and stores a fingerprint of its vectors. A search by an
+		encoder with another fingerprint is an error: its model has changed. Where items have
+		vectors, --set of such an encoder needs --replace; make their vectors again then.
 
-		An encoder runs with your rights. So one that came with the database, from another
-		machine or user, in a backup or a copy, does not run until you allow it: look at its
-		command, then --trust it. Setting it here allows it. That holds for this command and
-		this folder, and for you. The file trusted-encoders has it, in ~/.local/state/fddhdb
-		or where your system keeps the state of programs.`, `
+		A program runs with your rights, and an address gets what you search by. So an encoder
+		from another machine or user works only after --trust; --set trusts what it stores.`, `
 		fddhdb encoder photos.db --set image="python3 clip.py"
-		fddhdb search photos.db --text "red car at night"
-		fddhdb encoder photos.db --input file --set image="python3 clip.py --files"
-		fddhdb encoder photos.db
-		fddhdb encoder photos.db --trust image
-		fddhdb encoder photos.db --remove image`).onCollection().printsLines()
+		fddhdb encoder photos.db --set image="http://localhost:3003/predict ViT-B-32__openai"
+		fddhdb encoder notes.db --set text="http://localhost:11434/v1/embeddings all-minilm"
+		fddhdb encoder notes.db --set text="model2vec potion-base-8M"
+		fddhdb search notes.db --text "red car at night"`).onCollection().printsLines()
 	sets := flags.NamedList{Kind: "NAME=COMMAND"}
 	var remove, trust []string // modalities
 	var input string
+	var replace bool
 	v.f.Var(&sets, "set", "store the encoder of a modality; repeat it for each")
 	v.f.StringArrayVar(&remove, "remove", nil,
 		"forget the encoder of the modality `NAME`; repeat it for each")
 	v.f.StringArrayVar(&trust, "trust", nil,
 		"allow the encoder of the modality `NAME` to run on this machine; repeat it for each")
+	v.f.BoolVar(&replace, "replace", false,
+		"with --set: also where items have vectors of another encoder")
 	v.f.StringVar(&input, "input", "text",
 		"what the encoder reads, one a line: text, or file for paths of files")
 	return v.does(func() error {
@@ -72,27 +70,29 @@ func encoderCommand(e *env) *cobra.Command {
 			return exit.Usagef("--input %q: text and file are possible", input)
 		case len(trust) > 0 && changes:
 			return exit.Usagef("--trust is of encoders that are stored: --set trusts what it stores; give it alone")
+		case replace && len(sets.List) == 0:
+			return exit.Usagef("--replace is of --set NAME=COMMAND, which is missing")
 		}
 		var set []db.Encoder
 		for _, n := range sets.List {
-			words, open := shell.SplitWords(n.Value)
-			switch {
-			case open != 0:
-				return exit.Usagef("--set %s: %q ends within %q", n.Name, n.Value, open)
-			case len(words) == 0:
-				return exit.Usagef("--set %s: the program is missing", n.Name)
-			case slices.Contains(remove, n.Name):
+			if slices.Contains(remove, n.Name) {
 				return exit.Usagef("--set and --remove %s: one of both is possible", n.Name)
 			}
-			set = append(set, db.Encoder{Modality: n.Name, Input: db.EncoderInput(input),
-				Command: shell.Unquoted(words)})
+			command, err := parseCommand("--set "+n.Name, n.Value)
+			if err != nil {
+				return err
+			}
+			set = append(set, db.Encoder{Modality: n.Name, Input: db.EncoderInput(input), Command: command})
+		}
+		if err := v.identify(set); err != nil {
+			return err
 		}
 		open := v.look
 		if changes {
 			open = v.change
 		}
 		return open(func() error {
-			all, err := v.alterEncoders(input, set, remove, trust)
+			all, err := v.alterEncoders(input, set, replace, remove, trust)
 			if err == nil && changes {
 				err = v.c.Alter(v.ctx, db.Alteration{Encoders: all})
 			}
@@ -108,16 +108,84 @@ func encoderCommand(e *env) *cobra.Command {
 	})
 }
 
-// alterEncoders returns the encoders that the collection is to have, not nil, and notes which are trusted.
-func (v *verb) alterEncoders(input string, set []db.Encoder, remove, trust []string) ([]db.Encoder, error) {
-	for i := range set {
-		if _, err := v.modality("--set", set[i].Modality); err != nil {
-			return nil, err
+// parseCommand cuts what a flag says into the words of a command.
+func parseCommand(flag, value string) ([]string, error) {
+	words, open := shell.SplitWords(value)
+	switch {
+	case open != 0:
+		return nil, exit.Usagef("%s: %q ends within %q", flag, value, open)
+	case len(words) == 0:
+		return nil, exit.Usagef("%s: the program is missing", flag)
+	}
+	return shell.Unquoted(words), nil
+}
+
+// newEncoders returns the encoders of a new modality by a command: that of the input, and that of texts, if the
+// command takes both. It runs each once, to find out the dimensions of the vectors, and notes that the user
+// trusts it.
+func (v *verb) newEncoders(flag, value, modality string, input db.EncoderInput) (all []db.Encoder, dim int,
+	err error) {
+	command, err := parseCommand(flag, value)
+	if err != nil {
+		return nil, 0, err
+	}
+	all = []db.Encoder{{Modality: modality, Input: input, Command: command}}
+	if input == db.InputFile && encoder.TakesBoth(command) {
+		all = append(all, db.Encoder{Modality: modality, Input: db.InputText, Command: command})
+	}
+	for i := range all {
+		if err = v.checkProgram(flag, &all[i]); err != nil {
+			return nil, 0, err
 		}
-		if err := v.checkProgram(&set[i]); err != nil {
-			return nil, err
+		p, err := program(v.dir, &all[i])
+		if err == nil {
+			all[i].Fingerprint, dim, err = encoder.Identify(v.ctx, p, dim)
+		}
+		if err == nil {
+			err = encoder.Trust(v.dir, command)
+		}
+		if err != nil {
+			return nil, 0, err
 		}
 	}
+	return all, dim, nil
+}
+
+// identify gives encoders that are to be stored their fingerprints. It runs each while the database is
+// closed: that may take minutes.
+func (v *verb) identify(set []db.Encoder) error {
+	if len(set) == 0 {
+		return nil
+	}
+	dims := make([]int, len(set))
+	err := v.look(func() error {
+		for i := range set {
+			m, err := v.modality("--set", set[i].Modality)
+			if err != nil {
+				return err
+			}
+			if err := v.checkProgram("--set "+set[i].Modality, &set[i]); err != nil {
+				return err
+			}
+			dims[i] = m.Dim
+		}
+		return nil
+	})
+	for i := range set {
+		var p encoder.Program
+		if err == nil {
+			p, err = program(v.dir, &set[i])
+		}
+		if err == nil {
+			set[i].Fingerprint, _, err = encoder.Identify(v.ctx, p, dims[i])
+		}
+	}
+	return err
+}
+
+// alterEncoders returns the encoders that the collection is to have, not nil, and notes which are trusted.
+func (v *verb) alterEncoders(input string, set []db.Encoder, replace bool,
+	remove, trust []string) ([]db.Encoder, error) {
 	all := append([]db.Encoder{}, v.schema.Encoders...)
 	of := func(name string) func(db.Encoder) bool {
 		return func(x db.Encoder) bool { return x.Modality == name && string(x.Input) == input }
@@ -137,6 +205,11 @@ func (v *verb) alterEncoders(input string, set []db.Encoder, remove, trust []str
 		}
 	}
 	for _, x := range set {
+		if i := slices.IndexFunc(all, of(x.Modality)); i >= 0 && !replace {
+			if err := v.checkSame(&all[i], &x); err != nil {
+				return nil, err
+			}
+		}
 		all = append(slices.DeleteFunc(all, of(x.Modality)), x)
 		// Trust comes first: if storing fails afterwards, the encoder is trusted but never runs.
 		if err := encoder.Trust(v.dir, x.Command); err != nil {
@@ -146,20 +219,36 @@ func (v *verb) alterEncoders(input string, set []db.Encoder, remove, trust []str
 	return all, nil
 }
 
+// checkSame refuses an encoder that makes other vectors than the one that is stored, if items have vectors of
+// that.
+func (v *verb) checkSame(old, x *db.Encoder) error {
+	likeness := encoder.Likeness(old.Fingerprint, x.Fingerprint)
+	if old.Fingerprint == nil || likeness >= encoder.LeastLikeness {
+		return nil
+	}
+	items, err := v.c.Count(v.ctx, `has("`+strings.ReplaceAll(x.Modality, `"`, `""`)+`")`)
+	if err == nil && items > 0 {
+		err = exit.Failedf("--set %s: %s makes other vectors than the stored encoder, %s: the likeness is %.2f, and %.2f is the least; %d items have vectors of the stored one: to store this one, give --replace, and make their vectors again",
+			x.Modality, term.Plain(quoted(x.Command)), term.Plain(quoted(old.Command)), likeness,
+			encoder.LeastLikeness, items)
+	}
+	return err
+}
+
 // checkProgram refuses a program that is not there, and warns of arguments that look like files of
 // this folder where the program, which runs in another one, will not find them.
-func (v *verb) checkProgram(x *db.Encoder) error {
+func (v *verb) checkProgram(flag string, x *db.Encoder) error {
 	p, err := program(v.dir, x)
 	if err != nil {
 		return err
 	}
 	if err := p.Find(); err != nil {
-		return exit.Usagef("--set %s: %w", x.Modality, err)
+		return exit.Usagef("%s: %w", flag, err)
 	}
 	for _, word := range x.Command[1:] {
 		if word != "" && !filepath.IsAbs(word) && isFile(word) && !isFile(filepath.Join(p.Dir, word)) {
-			v.Warnf("warning: --set %s: the program runs in %s, where there is no %s: give the whole path",
-				x.Modality, term.Plain(p.Dir), term.Plain(word))
+			v.Warnf("warning: %s: the program runs in %s, where there is no %s: give the whole path",
+				flag, term.Plain(p.Dir), term.Plain(word))
 		}
 	}
 	return nil
@@ -202,20 +291,22 @@ func (v *verb) listEncoders(all []db.Encoder) error {
 func program(dir string, of *db.Encoder) (encoder.Program, error) {
 	folder, err := encoder.Folder(dir)
 	return encoder.Program{Modality: of.Modality, Input: of.Input, Command: of.Command,
-		Dir: filepath.Dir(folder)}, err
+		Dir: filepath.Dir(folder), Fingerprint: of.Fingerprint}, err
 }
 
 // trusted is program for an encoder that is to run. It refuses one that the user has neither set nor trusted.
 func trusted(dir, collection string, of *db.Encoder) (encoder.Program, error) {
+	p, err := program(dir, of)
+	if err != nil {
+		return p, err
+	}
 	trusts, err := encoder.Trusts(dir, of.Command)
 	if err == nil && !trusts {
-		err = exit.Failedf("the encoder of %s is not run, as you have not set it here: %s; if it may run, as you, on this machine: %s --trust %s",
-			of.Modality, term.Plain(quoted(of.Command)), encoderVerb(dir, collection, of.Input), of.Modality)
+		err = exit.Failedf("the encoder of %s is not run, as you have not set it here: %s; if it may %s: %s --trust %s",
+			of.Modality, term.Plain(quoted(of.Command)), p.May(),
+			encoderVerb(dir, collection, of.Input), of.Modality)
 	}
-	if err != nil {
-		return encoder.Program{}, err
-	}
-	return program(dir, of)
+	return p, err
 }
 
 // encoders returns the encoders of texts and files that the collections have and the user trusts. It prints a
@@ -365,7 +456,7 @@ func (v *verb) eachEncoded(of *db.Encoder, inputs []string, m db.Modality, f fun
 func (s *session) encoder(p encoder.Program) *encoder.Encoder {
 	for _, e := range s.encoders {
 		if e.Modality == p.Modality && e.Input == p.Input && e.Dir == p.Dir &&
-			slices.Equal(e.Command, p.Command) {
+			slices.Equal(e.Command, p.Command) && slices.Equal(e.Fingerprint, p.Fingerprint) {
 			return e
 		}
 	}

@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,7 +111,12 @@ func TestExplore(t *testing.T) {
 func TestExploreTrusts(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	f := newFixture(t, 10, false)
-	if code, _, errs := do(t, "encoder", f.db, "--input", "file", "--set", "image=go"); code != exit.Done {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"clip":"[1,2,3,4,5,6,7,8]"}`)
+	}))
+	defer service.Close()
+	if code, _, errs := do(t, "encoder", f.db, "--input", "file", "--set",
+		"image="+service.URL+"/predict clip"); code != exit.Done {
 		t.Fatal(errs)
 	}
 	copied := filepath.Join(t.TempDir(), "copied.db")
@@ -136,10 +145,11 @@ func TestExploreEndsWhileEncoding(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	f := newFixture(t, 10, false)
 	script, started := f.path("encode.sh"), f.path("started")
-	clitest.WriteFile(t, script, "echo >"+started+"\nexec sleep 3600\n")
+	clitest.WriteFile(t, script, "exec sed s/.*/1,2,3,4,5/\n")
 	if code, _, errs := do(t, "encoder", f.db, "--set", "text=sh "+script); code != exit.Done {
 		t.Fatal(errs)
 	}
+	clitest.WriteFile(t, script, "echo >"+started+"\nexec sleep 3600\n")
 	page, stop := startExplore(t, "explore", f.db)
 	name := strings.TrimSuffix(filepath.Base(f.db), ".db")
 	answered := make(chan string)
@@ -162,5 +172,47 @@ func TestExploreEndsWhileEncoding(t *testing.T) {
 	}
 	if got := <-answered; !strings.Contains(got, `"code":"closing"`) {
 		t.Errorf("the request is answered by %s", got)
+	}
+}
+
+// A page searches by the words of an encoder behind an address, and says what has happened when its model is
+// another one.
+func TestExploreService(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	f := newFixture(t, 10, false)
+	var changed atomic.Bool
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Input []string }
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		data := []any{}
+		for _, text := range in.Input {
+			x := []int{len(text), 1, 0, 0, 0}
+			if changed.Load() {
+				slices.Reverse(x)
+			}
+			data = append(data, map[string]any{"embedding": x})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	defer service.Close()
+	if code, _, errs := do(t, "encoder", f.db, "--set", "text="+service.URL+"/v1/embeddings words"); code !=
+		exit.Done {
+		t.Fatal(errs)
+	}
+	for _, want := range []string{`200 {"hits":\[{"key":`, `502 {.*"detail":"fddhdb: encoder has failed: ` +
+		`the encoder of text, 127.0.0.1:\d+: .*/v1/embeddings words.* is not the encoder that was stored`} {
+		page, stop := startExplore(t, "explore", f.db)
+		name := strings.TrimSuffix(filepath.Base(f.db), ".db")
+		resp := clitest.Must(http.Post(page+"v1/"+name+"/collections/main:search", "application/json",
+			strings.NewReader(`{"text": "a cat"}`)))(t)
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if got := fmt.Sprint(resp.StatusCode, " ", string(body)); err != nil ||
+			!regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		stop()
+		changed.Store(true)
 	}
 }

@@ -449,6 +449,9 @@ func (o *importing) loadNew(d api.Database) error {
 		case there != nil:
 			return err
 		case o.Made != nil:
+			if err := o.sameEncoder(old); err != nil {
+				return err
+			}
 			return o.loadInto(d, old)
 		}
 		if mark, bad := o.id.mark(o.ctx, d, old); bad != nil || mark == nil {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -26,12 +27,27 @@ func (o *importing) choosePictures() error {
 	p.Hash = o.names.Hash
 	p.Open = o.pictureEncoders
 	if o.makes && p.Hash == "" {
-		_, dim := encoder.OfPicture([]string{encoder.Look})
-		p.Modality = db.Modality{Name: pictureModality, Dim: dim}
-		p.Encoders = []db.Encoder{{Modality: pictureModality, Input: db.InputFile,
-			Command: []string{encoder.Look}}}
+		encoders, dim, err := o.newEncoders("--encoder", cmp.Or(o.encoder, encoder.Look), pictureModality,
+			db.InputFile)
+		p.Modality, p.Encoders = db.Modality{Name: pictureModality, Dim: dim}, encoders
+		return err
 	}
 	return nil
+}
+
+// sameEncoder refuses --encoder where a collection that is there has another one.
+func (o *importing) sameEncoder(c api.Collection) error {
+	schema, err := c.Schema(o.ctx)
+	if err != nil || o.encoder == "" {
+		return err
+	}
+	given := o.names.Pictures.Encoders[0].Command
+	for _, e := range schema.Encoders {
+		if e.Input == db.InputFile && slices.Equal(e.Command, given) {
+			return nil
+		}
+	}
+	return exit.Usagef("--encoder: collection %q is there, and has another encoder: leave the flag out, or change the encoder by fddhdb reembed", c.Name())
 }
 
 // pictureEncoders returns the encoders of files that the collection has.

@@ -24,14 +24,14 @@ import (
 // A reembedding is a run of reembed.
 type reembedding struct {
 	*verb
-	from, to               string
-	command, queries       string // of new encoders
-	field, pictures        string // that the vectors are made of
-	switches, incomplete   bool
-	folder                 *picture.Folder // nil: none
-	temp                   string          // a folder for payloads that an encoder reads
-	filled                 reembed.Filled
-	modality               db.Modality // to
+	from, to             string
+	command, queries     string // of new encoders
+	field, pictures      string // that the vectors are made of
+	switches, incomplete bool
+	folder               *picture.Folder // nil: none
+	temp                 string          // a folder for payloads that an encoder reads
+	filled               reembed.Filled
+	modality             db.Modality // to
 }
 
 func reembedCommand(e *env) *cobra.Command {
@@ -106,11 +106,11 @@ func (o *reembedding) fill() error {
 	var err error
 	if o.command != "" {
 		// The encoder answers before the database is open: that may take minutes.
-		encoders, o.modality.Dim, err = o.newEncoders(o.to, o.command, o.input())
+		encoders, o.modality.Dim, err = o.newEncoders("--encoder", o.command, o.to, o.input())
 	}
 	if err == nil && o.queries != "" {
 		var more []db.Encoder
-		more, _, err = o.newEncoders(o.to, o.queries, db.InputText)
+		more, _, err = o.newEncoders("--query-encoder", o.queries, o.to, db.InputText)
 		encoders = append(encoders, more...)
 	}
 	if err != nil {

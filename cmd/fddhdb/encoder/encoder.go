@@ -27,6 +27,10 @@ type Program struct {
 	// Timeout is the limit for one input; 0 means 30 s. The first input has five minutes, or
 	// Timeout if that is longer, as the program may have to load a model.
 	Timeout time.Duration
+
+	// Fingerprint is what Identify has returned for the program. Before its first input it is made again,
+	// and it is an *Error with Changed if it is another one. nil: any program.
+	Fingerprint []byte
 }
 
 // Limits of programs.
@@ -49,6 +53,7 @@ type Encoder struct {
 	end  context.CancelFunc // of ends
 
 	making maker // nil before the first input; belongs to whoever has the turn
+	known  bool  // the fingerprint has been compared; belongs to whoever has the turn
 }
 
 // New returns an encoder that has not started its program yet. The caller closes it.
@@ -81,7 +86,7 @@ func Run(ctx context.Context, p Program, dim int, inputs []string) ([]Vector, er
 func (e *Encoder) encode(ctx context.Context, dim int, inputs []string, last bool) (all []Vector, err error) {
 	var made []Vector // belongs to the goroutine that has the turn
 	err = e.do(ctx, func(ctx context.Context) error {
-		answers, err := e.answers(ctx, dim, inputs, last)
+		answers, err := e.identified(ctx, dim, inputs, last)
 		if err == nil {
 			made, err = vectors(inputs, answers)
 		}
@@ -170,6 +175,7 @@ const (
 	Failed  Reason = iota // it could not be started, ended, or printed something else
 	Late                  // it printed nothing in time
 	Refused               // it said why there is none
+	Changed               // it is not the one with the fingerprint
 )
 
 // An Error says why a program has made no vector.
@@ -211,10 +217,10 @@ type Vector struct {
 	Sparse *db.Sparse
 }
 
-// Check compares a vector with the dimensions of its modality.
+// Check compares a vector with the dimensions of its modality; 0 stands for any number of a dense vector.
 func (x Vector) Check(dim int) error {
 	if x.Sparse == nil {
-		if len(x.Dense) != dim {
+		if len(x.Dense) != dim && (dim != 0 || len(x.Dense) == 0) {
 			return fmt.Errorf("a vector of %d numbers, the modality has %d dimensions", len(x.Dense), dim)
 		}
 		return nil

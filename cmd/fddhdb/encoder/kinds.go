@@ -10,6 +10,7 @@ import (
 // A kind is a way to make vectors. The first word of a command says which: nothing else is stored.
 type kind struct {
 	name string // for lists
+	may  string // what its user allows, after "it may"
 
 	// of reports whether a command with this first word is of the kind.
 	of func(first string) bool
@@ -41,14 +42,16 @@ type answer struct {
 	err *Error
 }
 
-// kinds are all kinds. Of several, the first takes a command.
+const getQueries = "get what you search by, and the token that its command names"
+
+// kinds are all kinds. Of several, the first takes a command. It is a function, as their errors need them.
 func kinds() []kind {
 	return []kind{
-		{"immich", isImmich, hostOf, findService, startImmich},
-		{"openai", isURL, hostOf, findService, startOpenAI},
-		{"built in", isBuiltIn, firstOf, findBuiltIn, startBuiltIn},
-		{"model2vec", isModel2vec, firstOf, findModel2vec, startModel2vec},
-		{"program", func(string) bool { return true }, firstOf, findProgram, startProgram},
+		{"immich", getQueries, isImmich, hostOf, findService, startImmich},
+		{"openai", getQueries, isURL, hostOf, findService, startOpenAI},
+		{"built in", "run", isBuiltIn, firstOf, findBuiltIn, startBuiltIn},
+		{"model2vec", "read its files", isModel2vec, firstOf, findModel2vec, startModel2vec},
+		{"program", "run, as you, on this machine", func(string) bool { return true }, firstOf, findProgram, startProgram},
 	}
 }
 
@@ -63,9 +66,15 @@ func (p *Program) kind() kind {
 	return all[len(all)-1]
 }
 
+// TakesBoth reports whether a command makes vectors of texts and of files in one space.
+func TakesBoth(command []string) bool { return isImmich(command[0]) }
+
 // Kind returns the name of the kind of a program: openai or immich for an address, model2vec, or program for
 // one that is started.
 func (p *Program) Kind() string { return p.kind().name }
+
+// May returns what a user allows who trusts the program, to stand behind "it may".
+func (p *Program) May() string { return p.kind().may }
 
 // Find returns an error if there is no such program, or if an address or a model cannot be used.
 func (p *Program) Find() error { return p.kind().find(p) }

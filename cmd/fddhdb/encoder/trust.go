@@ -36,13 +36,20 @@ func TrustFile() (string, error) {
 	return filepath.Join(dir, "trusted-encoders"), nil
 }
 
-// Folder returns the canonical path of the folder of a database.
+// Folder returns the canonical path of the folder of a database, which may have to be made yet.
 func Folder(dir string) (string, error) {
-	dir, err := filepath.EvalSymlinks(dir)
+	real, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if real, err = filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
+			real = filepath.Join(real, filepath.Base(dir))
+		} else if errors.Is(err, fs.ErrNotExist) {
+			real, err = dir, nil
+		}
+	}
 	if err != nil {
 		return "", err
 	}
-	return filepath.Abs(dir)
+	return filepath.Abs(real)
 }
 
 // Trusts reports whether the user has trusted the command in the database in dir. One that is built in runs
