@@ -603,17 +603,17 @@ func storedFields(given []Field) (all []record.Field) {
 	return all
 }
 
-// An Encoder describes a program that makes vectors of a modality from texts, or from files, to search a
-// collection by these. The database only stores it, with the schema, and in checkpoints, backups and
+// An Encoder describes a program, or a service, that makes vectors of a modality from texts or from files, to
+// search a collection by these. The database only stores it, with the schema, and in checkpoints, backups and
 // index-only copies. The command line runs it (search --text, explore), by the protocol of docs/SHELL.md, and
 // only if its user has allowed it. A program in Go calls its encoder itself, and gives Search the vector.
 type Encoder struct {
 	Modality string       `json:"modality"` // of the vectors that it prints
 	Input    EncoderInput `json:"input"`    // kind of its input
-	Command  []string     `json:"command"`  // the program and its arguments; no shell is meant
+	Command  []string     `json:"command"`  // the program or address, and its arguments; no shell is meant
 
-	// Fingerprint tells the encoder from others that have the same command: up to 256 bytes, which whoever
-	// runs encoders makes and compares. The command line makes it of the vectors of some fixed inputs.
+	// Fingerprint, of up to 256 bytes, tells the encoder from others that have the same command. The program
+	// that runs encoders makes and compares it; the command line makes it of the vectors of fixed inputs.
 	Fingerprint []byte `json:"fingerprint,omitempty"`
 
 	// Standby keeps queries that name no modality from this encoder: its modality is being filled, or is kept

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,9 +24,9 @@ import (
 func encoderCommand(e *env) *cobra.Command {
 	v := e.verb(groupLearn, "encoder DIR", "Store what makes vectors of texts and files, for search",
 		`
-		An encoder makes vectors of a modality: of texts, or with --input file of files. Then
-		"search --text", "search --picture", "explore", "serve" and "mcp" need no vectors. Without
-		flags, encoder lists the encoders of a collection. COMMAND is one of these:
+		An encoder makes vectors of a modality: of texts, or with --input file of files.
+		Then "search --text", "search --picture", "explore", "serve" and "mcp" need no
+		vectors. Without flags, encoder lists the encoders of a collection. COMMAND is one of
 
 		  PROGRAM ARGUMENTS       a program that reads a text, or a path, a line, and prints a
 		                          vector a line, flushed: numbers, a JSON array,
@@ -120,9 +121,9 @@ func parseCommand(flag, value string) ([]string, error) {
 	return shell.Unquoted(words), nil
 }
 
-// newEncoders returns the encoders of a new modality by a command: that of the input, and that of texts, if the
-// command takes both. It runs each once, to find out the dimensions of the vectors, and notes that the user
-// trusts it.
+// newEncoders returns the encoders of a new modality by a command: that of the input, and that of texts, if
+// the command takes both. It runs each once, to find out the dimensions of the vectors, and notes that the
+// user trusts it.
 func (v *verb) newEncoders(flag, value, modality string, input db.EncoderInput) (all []db.Encoder, dim int,
 	err error) {
 	command, err := parseCommand(flag, value)
@@ -309,34 +310,35 @@ func trusted(dir, collection string, of *db.Encoder) (encoder.Program, error) {
 	return p, err
 }
 
-// encoders returns the encoders of texts and files that the collections have and the user trusts. It prints a
-// warning for each of the others. The caller closes the pool.
+// encoders returns the encoders of texts and files that the collections have and the user trusts, now and
+// when they are asked for. It prints a warning for each of the others. The caller closes the pool.
 func (v *verb) encoders(dir string, d api.Database) (*encoder.Pool, error) {
-	names, err := d.Collections(v.ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []encoder.Stored
-	for _, name := range names {
-		c, err := d.Collection(v.ctx, name)
+	lookup := func(ctx context.Context, name string, refused func(error)) (all []encoder.Stored, err error) {
+		c, err := d.Collection(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		schema, err := c.Schema(v.ctx)
+		schema, err := c.Schema(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for i := range schema.Encoders {
-			stored := &schema.Encoders[i]
-			p, err := trusted(dir, name, stored)
+			p, err := trusted(dir, name, &schema.Encoders[i])
 			if err != nil {
-				v.Warnf("%s", exit.Message(err))
+				refused(err)
 				continue
 			}
-			all = append(all, encoder.Stored{Program: p, Collection: name})
+			all = append(all, encoder.Stored{Program: p, Standby: schema.Encoders[i].Standby})
 		}
+		return all, nil
 	}
-	return encoder.NewPool(all), nil
+	names, err := d.Collections(v.ctx)
+	for i := 0; err == nil && i < len(names); i++ {
+		_, err = lookup(v.ctx, names[i], func(err error) { v.Warnf("%s", exit.Message(err)) })
+	}
+	return encoder.NewPool(func(ctx context.Context, name string) ([]encoder.Stored, error) {
+		return lookup(ctx, name, func(error) {})
+	}), err
 }
 
 // quoted returns words as a line of the shell.
@@ -398,7 +400,7 @@ func (o *searching) chooseEncoder() (chosen *db.Encoder, err error) {
 	}
 	var names []string
 	for i, e := range o.schema.Encoders {
-		if e.Input == input && (o.from == "" || o.from == e.Modality) {
+		if e.Input == input && (o.from == "" && !e.Standby || o.from == e.Modality) {
 			chosen = &o.schema.Encoders[i]
 			names = append(names, e.Modality)
 		}

@@ -1,5 +1,6 @@
-// Package encoder runs the programs of users that make vectors of texts and files. The verbs search,
-// explore and mcp share it. The database stores only descriptions of such programs (db.Encoder).
+// Package encoder makes vectors of texts and files, by programs of users, services behind an address and
+// static models (kinds.go). The verbs search, explore and mcp share it. The database stores only descriptions
+// of encoders (db.Encoder).
 //
 //	e := encoder.New(encoder.Program{Modality: "image", Command: []string{"python3", "clip.py"}})
 //	defer e.Close()
@@ -16,5 +17,6 @@
 // never taken for that to another; after an error, and after Close, neither the program nor, on
 // Unix, any process of its group is left (encoder_test.go). On Linux the kernel ends the program with
 // this process, however that ends. An encoder starts no encoder. No program of a database is run that
-// its user has not trusted (trust.go).
+// its user has not trusted (trust.go). With a Fingerprint, no vector of another model is returned
+// (identity.go).
 package encoder

@@ -7,7 +7,8 @@ import (
 
 // Each is Encode for many inputs, of which the program may refuse some: refused has the reason for each of
 // these, and nil for the others.
-func (e *Encoder) Each(ctx context.Context, dim int, inputs []string) (all []Vector, refused []error, err error) {
+func (e *Encoder) Each(ctx context.Context, dim int, inputs []string) (all []Vector, refused []error,
+	err error) {
 	refused = make([]error, len(inputs))
 	if len(inputs) == 0 {
 		return nil, refused, nil

@@ -31,9 +31,9 @@ var probes = []string{"a red car at night", "two dogs play in the snow", "Berge 
 // fingerprintBytes is the length of a fingerprint. Each probe has a part of it, of equal length.
 const fingerprintBytes = 64
 
-// Identify returns the fingerprint of a program, which it starts and ends, for a modality of dim dimensions; 0
-// allows any number, but not sparse vectors. It returns this number, too. If the program fails, or refuses all
-// probes, it is an *Error.
+// Identify returns the fingerprint of a program, which it starts and ends, for a modality of dim dimensions;
+// 0 allows any number, but not sparse vectors. It returns this number, too. If the program fails, or refuses
+// all probes, it is an *Error.
 func Identify(ctx context.Context, p Program, dim int) ([]byte, int, error) {
 	e := New(p)
 	defer e.Close()

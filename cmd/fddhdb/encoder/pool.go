@@ -3,6 +3,7 @@ package encoder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,11 +11,14 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A Stored is an encoder that a collection has.
+// A Stored is an encoder that a collection has and that may run.
 type Stored struct {
 	Program
-	Collection string
+	Standby bool // see db.Encoder
 }
+
+// A Lookup returns the encoders of a collection that may run, as they are stored now.
+type Lookup func(ctx context.Context, collection string) ([]Stored, error)
 
 // Errors of a pool.
 var (
@@ -31,21 +35,16 @@ const (
 // keeps the latest vectors, as people and programs ask for the same input again. A Pool is safe for
 // concurrent use.
 type Pool struct {
-	all   []*pooled
-	byUse map[use]*pooled
-	once  sync.Once
-}
+	lookup Lookup
 
-// use names what an encoder is for.
-type use struct {
-	collection, modality string
-	input                db.EncoderInput
+	mu     sync.Mutex // guards what follows
+	byUse  map[string]*pooled
+	closed bool
 }
 
 // pooled is an encoder of a pool.
 type pooled struct {
 	*Encoder
-	use
 	turn    chan struct{} // has an element while an input is encoded
 	waiting atomic.Int32
 
@@ -54,45 +53,57 @@ type pooled struct {
 	order []string          // of kept, the oldest first
 }
 
-// NewPool returns a pool that has started no program yet. There is at most one encoder for each collection,
-// modality and input. The caller closes the pool.
-func NewPool(all []Stored) *Pool {
-	p := &Pool{byUse: map[use]*pooled{}}
-	for _, s := range all {
-		e := &pooled{Encoder: New(s.Program), use: use{s.Collection, s.Modality, s.input()},
-			turn: make(chan struct{}, 1), kept: map[string]Vector{}}
-		p.all = append(p.all, e)
-		p.byUse[e.use] = e
-	}
-	return p
-}
+// NewPool returns a pool that has started no program yet. It looks up the encoders of a collection with each
+// request, so that one that is stored later is used from then on. The caller closes the pool.
+func NewPool(lookup Lookup) *Pool { return &Pool{lookup: lookup, byUse: map[string]*pooled{}} }
 
-// Modalities returns the modalities of a collection whose vectors can be made of texts, or of files, in the
-// order in which the pool got them.
-func (p *Pool) Modalities(collection string, input db.EncoderInput) []string {
+// Modalities returns the modalities of a collection whose vectors can be made of texts, or of files, in their
+// order, but for those whose encoder stands by.
+func (p *Pool) Modalities(ctx context.Context, collection string, input db.EncoderInput) []string {
 	names := []string{}
-	for _, e := range p.all {
-		if e.collection == collection && e.input == input {
-			names = append(names, e.modality)
+	all, _ := p.lookup(ctx, collection) // nothing can be made where an error is
+	for _, s := range all {
+		if s.input() == input && !s.Standby {
+			names = append(names, s.Modality)
 		}
 	}
 	return names
 }
 
-// Has reports whether there is an encoder.
-func (p *Pool) Has(collection, modality string, input db.EncoderInput) bool {
-	return p.byUse[use{collection, modality, input}] != nil
+// encoder returns the encoder of a collection, or ErrNone.
+func (p *Pool) encoder(ctx context.Context, collection, modality string,
+	input db.EncoderInput) (*pooled, error) {
+	all, err := p.lookup(ctx, collection)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(s Stored) bool { return s.Modality == modality && s.input() == input })
+	if i < 0 {
+		return nil, ErrNone
+	}
+	// Another command, and another model behind it, is another encoder.
+	key := fmt.Sprintf("%q %q %q %q %q", collection, modality, input, all[i].Command, all[i].Fingerprint)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, db.ErrClosed
+	}
+	if p.byUse[key] == nil {
+		p.byUse[key] = &pooled{Encoder: New(all[i].Program), turn: make(chan struct{}, 1),
+			kept: map[string]Vector{}}
+	}
+	return p.byUse[key], nil
 }
 
 // Encode returns the vector, with dim dimensions, of content: a text, or the path of a file. Its errors are
-// ErrNone, ErrBusy, the error of the context, and those of Encoder.Encode. The caller must not change the
-// vector, which the pool keeps. For a file, Encode waits for the program even when the context ends: the
-// caller may delete the file as soon as Encode has returned.
+// ErrNone, ErrBusy, the error of the context, and those of Lookup and Encoder.Encode. The caller must not
+// change the vector, which the pool keeps. For a file, Encode waits for the program even when the context
+// ends: the caller may delete the file as soon as Encode has returned.
 func (p *Pool) Encode(ctx context.Context, collection, modality string, input db.EncoderInput, dim int,
 	content string) (Vector, error) {
-	e := p.byUse[use{collection, modality, input}]
-	if e == nil {
-		return Vector{}, ErrNone
+	e, err := p.encoder(ctx, collection, modality, input)
+	if err != nil {
+		return Vector{}, err
 	}
 	if x, ok := e.known(content); ok {
 		return x, x.Check(dim)
@@ -120,11 +131,13 @@ func (p *Pool) Encode(ctx context.Context, collection, modality string, input db
 
 // Close ends the programs, also those that encode. It may be called again.
 func (p *Pool) Close() {
-	p.once.Do(func() {
-		for _, e := range p.all {
-			e.Close()
-		}
-	})
+	p.mu.Lock()
+	all := p.byUse
+	p.byUse, p.closed = nil, true
+	p.mu.Unlock()
+	for _, e := range all {
+		e.Close()
+	}
 }
 
 // enter waits for the turn, unless many wait already. The caller takes the element out of turn again.

@@ -15,7 +15,13 @@ func TestPool(t *testing.T) {
 	program := testEncoder(t, "lines", 0).Program
 	files := program
 	files.Input = db.InputFile
-	p := NewPool([]Stored{{program, "main"}, {files, "other"}})
+	standby := false
+	p := NewPool(func(_ context.Context, collection string) ([]Stored, error) {
+		if collection == "main" {
+			return []Stored{{Program: program, Standby: standby}}, nil
+		}
+		return []Stored{{Program: files}}, nil
+	})
 	defer p.Close()
 	asked := func(collection string, input db.EncoderInput, text string) float32 {
 		x, err := p.Encode(t.Context(), collection, "text", input, dim, text)
@@ -36,11 +42,23 @@ func TestPool(t *testing.T) {
 	if n := asked("main", db.InputText, "asked"); n != keptVectors+2 {
 		t.Errorf("a vector that many came after was kept: %v", n)
 	}
-	if got := p.Modalities("main", db.InputText); !slices.Equal(got, []string{"text"}) {
+	if got := p.Modalities(t.Context(), "main", db.InputText); !slices.Equal(got, []string{"text"}) {
 		t.Errorf("modalities %v", got)
 	}
-	if got := p.Modalities("other", db.InputText); len(got) > 0 {
+	if got := p.Modalities(t.Context(), "other", db.InputText); len(got) > 0 {
 		t.Errorf("modalities %v of files", got)
+	}
+	standby = true // from now on
+	if got := p.Modalities(t.Context(), "main", db.InputText); len(got) > 0 {
+		t.Errorf("modalities %v that stand by", got)
+	}
+	if n := asked("main", db.InputText, "asked"); n != keptVectors+2 {
+		t.Errorf("an encoder that stands by was started again: %v", n)
+	}
+	program.Fingerprint = nil
+	program.Command = append(slices.Clone(program.Command), "another")
+	if n := asked("main", db.InputText, "asked"); n != 1 {
+		t.Errorf("another command was asked %v times", n)
 	}
 	_, err := p.Encode(t.Context(), "main", "image", db.InputText, dim, "x")
 	if !errors.Is(err, ErrNone) {
@@ -54,7 +72,8 @@ func TestPool(t *testing.T) {
 
 // While a program is silent, a bounded number of inputs waits for it, each until its context ends.
 func TestPoolIsBusy(t *testing.T) {
-	p := NewPool([]Stored{{testEncoder(t, "lines", 0).Program, "main"}})
+	program := testEncoder(t, "lines", 0).Program
+	p := NewPool(func(context.Context, string) ([]Stored, error) { return []Stored{{Program: program}}, nil })
 	defer p.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	const more = 7

@@ -45,7 +45,7 @@ func Programs(p *encoder.Pool) Words { return programs{p} }
 type programs struct{ pool *encoder.Pool }
 
 func (p programs) Takes(collection, modality string) bool {
-	return p.pool.Has(collection, modality, db.InputText)
+	return slices.Contains(p.pool.Modalities(context.Background(), collection, db.InputText), modality)
 }
 
 func (p programs) Encode(ctx context.Context, collection string, m db.Modality, text string) (encoder.Vector,
@@ -268,7 +268,7 @@ func (t *target) modality(argument, name string) (db.Modality, error) {
 func (c *call) worded(t *target) (takes, not []string) {
 	for _, e := range t.schema.Encoders {
 		switch {
-		case e.Input != db.InputText:
+		case e.Input != db.InputText || e.Standby:
 		case c.words != nil && c.words.Takes(t.Name(), e.Modality):
 			takes = append(takes, e.Modality)
 		default:

@@ -20,7 +20,7 @@ type Encoders map[string]*encoder.Pool
 // Modalities implements serve.Encoder.
 func (all Encoders) Modalities(database, collection string, input db.EncoderInput) []string {
 	if p := all[database]; p != nil {
-		return p.Modalities(collection, input)
+		return p.Modalities(context.Background(), collection, input)
 	}
 	return nil
 }
