@@ -111,7 +111,7 @@ func TestContract(t *testing.T) {
 		"count":       "collection json where",
 		"facets":      "collection json by where limit",
 		"train":       "collection json bits anchors seed start sweeps method gamma features map mu delta rows label-embedding activate",
-		"search":      "collection json space from to text image picture turns vectors vector row key code codes k radius where rerank min-similarity include facets after recall explain sheet pictures",
+		"search":      "collection json space from to text words image picture turns vectors vector row key code codes k radius where rerank min-similarity include facets after recall explain sheet pictures",
 		"eval":        "collection json space vectors labels truth where top plot",
 		"encoder":     "collection json set remove trust input",
 		"encode":      "collection json space from vectors out",

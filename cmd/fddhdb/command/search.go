@@ -25,6 +25,7 @@ type searching struct {
 	*verb
 	from, to                          string
 	vectors, vector, key, code, codes string
+	words                             string
 	texts, images                     []string // for an encoder; texts also for a hash
 	picture                           []string // files, for a hash
 	turns                             bool     // all of a picture
@@ -66,6 +67,9 @@ func searchCommand(e *env) *cobra.Command {
 		                    of the total too
 		  --code HEX        a code, bytes in the order of the .npy
 		  --codes FILE      a .npy of packed codes, each row a query
+		  --words "red star"  words in the texts of items, of fields with an index of words
+		                    (see alter); rare words count more. Beside one of the others both
+		                    answers are merged by reciprocal rank fusion, which is the score
 		Where one modality has an encoder, --text and --image need no --from. --to keeps to
 		items that have that modality.
 
@@ -107,6 +111,7 @@ func searchCommand(e *env) *cobra.Command {
 		that a string field or the key names, by a path or URL, or the end of one. Other items
 		are shown as text.`, `
 		fddhdb search photos.db --text "red car at night"
+		fddhdb search photos.db --text "red car at night" --words "citroen"
 		fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 		fddhdb search wiki.db --from image --to text --key 17 -k 5
 		fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
@@ -130,6 +135,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.key, "key", "", "query by the item with this `KEY`")
 	f.StringVar(&o.code, "code", "", "query by a code in `HEX`")
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
+	f.StringVar(&o.words, "words", "", "find `WORDS` in the texts of fields with an index of words")
 	v.count(&o.k, "k", 10, 1, "number `N` of hits; with --radius 10,000 if not given")
 	v.count(&o.radius, "radius", 0, 0, "only items within `R` bits")
 	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none or asymmetric")
@@ -145,8 +151,8 @@ func searchCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html")
 	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
-	usage.Matter(f, "text", "image", "picture", "from", "vectors", "row", "vector", "key", "code", "to", "k",
-		"radius", "where", "recall", "rerank", "include", "explain", "json")
+	usage.Matter(f, "text", "words", "image", "picture", "from", "vectors", "row", "vector", "key", "code", "to",
+		"k", "radius", "where", "recall", "rerank", "include", "explain", "json")
 	return v.does(func() error {
 		if err := o.check(); err != nil {
 			return err
@@ -165,8 +171,10 @@ func (o *searching) check() (err error) {
 	}
 	byCode := o.code != "" || o.codes != "" || len(o.picture) > 0
 	switch {
-	case given == 0:
-		return exit.Usagef("search needs a query: --text TEXT, --image FILE, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
+	case o.given("words") && (o.given("radius") || o.after != "" || o.given("min-similarity") || o.turns):
+		return exit.Usagef("--words ranks by words: leave out --radius, --after, --min-similarity and --turns")
+	case given == 0 && o.words == "":
+		return exit.Usagef("search needs a query: --text TEXT, --words WORDS, --image FILE, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
 	case given > 1:
 		return exit.Usagef("search takes one of --text, --image, --picture, --vectors, --vector, --key, --code and --codes, not several")
 	case o.vectors+o.vector != "" && o.from == "":
@@ -273,6 +281,8 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 		return o.eachHashed(answer)
 	case encoder != nil:
 		return o.eachEncoded(encoder, append(o.texts, o.images...), o.m, answer)
+	case o.vectors+o.vector == "":
+		return answer(o.words, db.Query{})
 	case o.vector != "":
 		q, err := source.ParseQuery(o.m, o.vector)
 		if err != nil {
@@ -339,7 +349,7 @@ func (a *answers) end(failed error) error {
 
 // answer answers a query.
 func (a *answers) answer(name queryName, q db.Query) error {
-	q.To, q.Where, q.K, q.After = a.to, a.where.Expr, a.k, a.after
+	q.To, q.Where, q.K, q.After, q.Words = a.to, a.where.Expr, a.k, a.after, a.words
 	q.Rerank, q.MinSimilarity, q.Recall, q.Include = a.order, a.minSimilarity, a.atLeast, a.include.Parts
 	q.Facets = flags.SplitList(a.searching.facets)
 	if a.sheet != nil {
@@ -375,7 +385,7 @@ func (a *answers) answer(name queryName, q db.Query) error {
 		}
 		strip(r, a.include.Parts)
 	}
-	a.form.Codes = r.Space != 0 // else by vectors alone
+	a.form.Codes, a.form.Score = r.Space != 0, a.words != "" // without a space by vectors or words alone
 	switch {
 	case a.json:
 		return a.PrintJSON(forms.NewSearch(name, r, a.given("radius")))
@@ -473,6 +483,8 @@ func (o *searching) title(name queryName) string {
 		what = "file"
 	case len(o.picture) > 0:
 		what = "picture"
+	case o.vectors+o.codes == "":
+		what = "words"
 	}
 	return what + " " + term.Plain(fmt.Sprint(name))
 }
