@@ -644,7 +644,7 @@ func TestDropCollection(t *testing.T) {
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	put := dbkit.Pairs(80, synth.Config{Seed: 2})
 	for i, it := range put {
-		it.Fields = map[string]any{"year": int64(i)}
+		it.Fields = map[string]any{"year": int64(i), "title": "words"}
 	}
 	putAll(t, c, put)
 	for range 2 { // so that there is a space that stands by
@@ -659,7 +659,8 @@ func TestDropCollection(t *testing.T) {
 			kinds[key[0]] = true
 		}
 	}
-	for _, kind := range []byte{codec.KindItem, codec.KindFieldRows, codec.KindRetraction, codec.KindLessons,
+	for _, kind := range []byte{codec.KindItem, codec.KindFieldRows, codec.KindFieldWords,
+		codec.KindRetraction, codec.KindLessons,
 		codec.KindCodes, codec.KindModel} {
 		stopIf(t, !kinds[kind], "the collection has no keys of kind %x", kind)
 	}

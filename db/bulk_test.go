@@ -62,7 +62,7 @@ func contents(t testing.TB, d *db.DB) map[string]string {
 			all[string(key)] = fmt.Sprint(numbers)
 			return err
 		case kind == codec.KindRows || kind == codec.KindCodeRows || kind == codec.KindOnlineRows ||
-			kind == codec.KindFieldRows || kind == codec.KindStale:
+			kind == codec.KindFieldRows || kind == codec.KindFieldWords || kind == codec.KindStale:
 			l, err := codec.DecodeLayer(value)
 			if err == nil {
 				all[string(key)] = l.Added.String()

@@ -380,6 +380,7 @@ func TestRepairOfKinds(t *testing.T) {
 			t.Logf("%d findings: %.3v", len(lost), lost)
 			switch kind {
 			case codec.KindRowKeys, codec.KindKey, codec.KindName, codec.KindRows, codec.KindFieldRows,
+				codec.KindFieldWords,
 				codec.KindRowCodes, codec.KindCodeRows, codec.KindSubstring, codec.KindProjection,
 				codec.KindStatistics, codec.KindRetraction:
 				failIf(t, len(lost) > 0, "lost %v", lost)

@@ -655,7 +655,7 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 		},
 	}
 	// here below, and in tests of their own
-	elsewhere := []string{"ExcludeSelf", "Space", "Revision", "Sparse", "Recall", "After"}
+	elsewhere := []string{"ExcludeSelf", "Words", "Space", "Revision", "Sparse", "Recall", "After"}
 	for i := range reflect.TypeFor[db.Query]().NumField() {
 		name := reflect.TypeFor[db.Query]().Field(i).Name
 		failIf(t, may[name] == nil && mayNot[name] == nil && learned[name] == nil &&

@@ -321,8 +321,10 @@ func (g *generator) alter(name string) Op {
 	for range g.IntN(3) {
 		add.Index = append(add.Index, pick(g, s.allFields()).Name)
 	}
-	if f := pick(g, s.allFields()); f.Type == db.String && g.chance(2) {
-		add.Words = append(add.Words, f.Name)
+	if g.chance(2) {
+		if f := pick(g, s.allFields()); f.Type == db.String {
+			add.Words = append(add.Words, f.Name)
+		}
 	}
 	if len(s.Modalities) > 0 && g.chance(2) {
 		g.respace(s, add)
@@ -587,7 +589,7 @@ func (g *generator) spaceOp() Op {
 	if g.schemas[name] == nil {
 		return Op{}
 	}
-	switch n := g.IntN(26); {
+	switch n := g.IntN(27); {
 	case n < 5:
 		return g.train(name)
 	case n < 10:
@@ -596,18 +598,18 @@ func (g *generator) spaceOp() Op {
 		return g.reindex(name)
 	case n < 14:
 		return Op{Do: "activate", In: name, Space: g.named(name)}
-	case n < 15:
+	case n < 16:
 		return Op{Do: "rollback", In: name}
-	case n < 17:
+	case n < 18:
 		op := Op{Do: "dropspace", In: name, Space: g.named(name)}
 		g.spaces[name] = slices.DeleteFunc(g.spaces[name],
 			func(space string) bool { return space == op.Space })
 		return op
-	case n < 18:
+	case n < 19:
 		return Op{Do: "pin", In: name, Space: g.space(name), Back: g.IntN(10), Pinned: g.chance(2)}
-	case n < 20:
-		return Op{Do: "restorerevision", In: name, Space: g.space(name), Back: g.IntN(4)}
 	case n < 21:
+		return Op{Do: "restorerevision", In: name, Space: g.space(name), Back: g.IntN(4)}
+	case n < 22:
 		return Op{Do: "dropindex", In: name, Index: &Index{Modality: g.modality(name)}}
 	}
 	return g.index(name)

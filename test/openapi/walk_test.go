@@ -201,7 +201,8 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	w.send(200, "GET", d+"/collections", nil)
 	w.send(200, "GET", m, nil)
 	w.send(204, "PATCH", m, object{"add_fields": []object{{"name": "more", "type": "string"}},
-		"index_fields": []string{"price"}, "encoders": []object{{"modality": "text", "input": "text",
+		"index_fields": []string{"price"}, "index_words": []string{"title"},
+		"encoders": []object{{"modality": "text", "input": "text",
 			"command": []string{"cat"}, "fingerprint": []byte("any")}}})
 	w.send(409, "PATCH", m, object{"add_fields": []object{{"name": "year", "type": "string"}}})
 	w.send(200, "GET", m, nil)
@@ -275,6 +276,9 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	w.send(200, "POST", m+":search", object{"from": "image", "vector": text,
 		"where": "price > ? AND sold = ?", "args": []any{1.5, true}})
 	w.send(200, "POST", m+":search", object{"key": "key 3", "exclude_self": true, "from": "text"})
+	w.send(200, "POST", m+":search", object{"words": "é", "key": "key 3", "from": "text"})
+	w.send(200, "POST", m+":search", object{"words": "é", "where": "title CONTAINS 'É'"})
+	w.send(400, "POST", m+":search", object{"words": "é", "after": "x"})
 	w.send(400, "POST", m+":search", object{"from": "nobody", "vector": x})
 	w.send(413, "POST", m+":search", object{"from": "image", "vector": x, "k": 1 << 20})
 	w.send(409, "POST", m+":radius", object{"from": "image", "vector": x, "radius": 3})

@@ -111,7 +111,7 @@ func TestContract(t *testing.T) {
 		"count":       "collection json where",
 		"facets":      "collection json by where limit",
 		"train":       "collection json bits anchors seed start sweeps method gamma features map mu delta rows label-embedding activate",
-		"search":      "collection json space from to text picture turns vectors vector row key code codes limit radius where rerank min-similarity include facets after recall explain sheet pictures",
+		"search":      "collection json space from to text words picture turns vectors vector row key code codes limit radius where rerank min-similarity include facets after recall explain sheet pictures",
 		"eval":        "collection json space vectors labels truth where top plot",
 		"reembed":     "collection json from to encoder query-encoder text-field pictures switch incomplete",
 		"encoder":     "collection json set remove trust input replace",

@@ -27,6 +27,7 @@ type searching struct {
 	*verb
 	from, to                          string
 	vectors, vector, key, code, codes string
+	words                             string
 	texts, picture                    []string // for an encoder or a hash; picture are files
 	turns                             bool     // all of a picture
 	row, k, radius                    int
@@ -49,8 +50,9 @@ func searchCommand(e *env) *cobra.Command {
 		Search finds the items whose codes differ from the code of the query in the fewest
 		bits. It is exact: no item that it leaves out is nearer.
 
-		WORDS are a text where an encoder or a hash reads texts. Elsewhere they are the key of
-		an item, or the file of a picture. A query is else one of
+		WORDS are a text where an encoder or a hash reads texts, and words of the texts of
+		items where fields have an index of words (both answers are then merged). Elsewhere
+		they are the key of an item, or the file of a picture. A query is else one of
 		  --text TEXT       a text, of which an encoder makes a vector (see encoder); repeat
 		                    it for several queries
 		  --picture FILE    a picture, of which an encoder of files makes a vector; repeat it
@@ -66,6 +68,9 @@ func searchCommand(e *env) *cobra.Command {
 		                    of the total too
 		  --code HEX        a code, bytes in the order of the .npy
 		  --codes FILE      a .npy of packed codes, each row a query
+		  --words "red star"  words in the texts of items, of fields with an index of words
+		                    (see alter); rare words count more. Beside one of the others both
+		                    answers are merged by reciprocal rank fusion, which is the score
 		Where one modality has an encoder, --text and --picture need no --from. --to keeps to
 		items that have that modality.
 
@@ -108,6 +113,7 @@ func searchCommand(e *env) *cobra.Command {
 		are shown as text.`, `
 		fddhdb search photos.db red car at night
 		fddhdb search photos.db --picture car.jpg --where "year > 2020"
+		fddhdb search photos.db --text "red car at night" --words citroen
 		fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 		fddhdb search wiki.db --from image --to text --key 17 -k 5
 		fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
@@ -128,6 +134,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.key, "key", "", "query by the item with this `KEY`")
 	f.StringVar(&o.code, "code", "", "query by a code in `HEX`")
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
+	f.StringVar(&o.words, "words", "", "find `WORDS` in the texts of fields with an index of words")
 	o.k = 10
 	f.VarP(&count{&o.k, 1}, "limit", "k", "number `N` of hits; with --radius 10,000 if not given")
 	v.count(&o.radius, "radius", 0, 0, "only items within `R` bits")
@@ -144,7 +151,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html")
 	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
-	usage.Matter(f, "text", "picture", "from", "vectors", "row", "vector", "key", "code", "to", "limit",
+	usage.Matter(f, "text", "words", "picture", "from", "vectors", "row", "vector", "key", "code", "to", "limit",
 		"radius", "where", "recall", "rerank", "include", "explain", "json")
 	return v.does(func() error {
 		if err := o.check(); err != nil {
@@ -164,14 +171,16 @@ func (o *searching) check() (err error) {
 	}
 	if len(o.args) > 1 {
 		given++
-		if strings.TrimSpace(o.words()) == "" {
-			return exit.Usagef("search %q: words, a key or the file of a picture are expected", o.words())
+		if strings.TrimSpace(o.typed()) == "" {
+			return exit.Usagef("search %q: words, a key or the file of a picture are expected", o.typed())
 		}
 	}
 	byCode := o.code != "" || o.codes != ""
 	switch {
-	case given == 0:
-		return exit.Usagef("search needs a query: WORDS, --text TEXT, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
+	case o.given("words") && (o.given("radius") || o.after != "" || o.given("min-similarity") || o.turns):
+		return exit.Usagef("--words ranks by words: leave out --radius, --after, --min-similarity and --turns")
+	case given == 0 && o.words == "":
+		return exit.Usagef("search needs a query: WORDS, --text TEXT, --words WORDS, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
 	case given > 1:
 		return exit.Usagef("search takes one of WORDS, --text, --picture, --vectors, --vector, --key, --code and --codes, not several")
 	case o.vectors+o.vector != "" && o.from == "":
@@ -213,8 +222,8 @@ func (o *searching) check() (err error) {
 // code, a text or a path.
 type queryName = any
 
-// words returns the words behind DIR, which need no quotes.
-func (o *searching) words() string { return strings.Join(o.args[1:], " ") }
+// typed returns the words behind DIR, which need no quotes.
+func (o *searching) typed() string { return strings.Join(o.args[1:], " ") }
 
 // chooseQuery makes of words a query that the collection can answer.
 func (o *searching) chooseQuery(words string) error {
@@ -224,6 +233,10 @@ func (o *searching) chooseQuery(words string) error {
 		}
 		return slices.ContainsFunc(o.schema.Encoders, func(e db.Encoder) bool { return e.Input == input })
 	}
+	indexed := slices.ContainsFunc(o.schema.Fields, func(f db.Field) bool { return f.Words })
+	if indexed && !o.given("words") && !o.given("radius") && o.after == "" && !o.given("min-similarity") {
+		o.words = words
+	}
 	if takes(db.InputText) {
 		o.texts = []string{words}
 		return checkInputs(o.texts, nil)
@@ -231,12 +244,13 @@ func (o *searching) chooseQuery(words string) error {
 	_, err := o.c.Get(o.ctx, words)
 	switch {
 	case err == nil:
-		o.key = words
+		o.key, o.words = words, ""
 	case !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid):
 		return err
 	case isFile(words) && takes(db.InputFile):
-		o.picture = []string{words}
+		o.picture, o.words = []string{words}, ""
 		return checkInputs(nil, o.picture)
+	case o.words != "":
 	default:
 		return exit.Failedf("collection %q has no item with the key %q, and no encoder of texts that would read it as words: %s --set NAME=COMMAND stores one",
 			o.c.Name(), words, encoderVerb(o.dir, o.c.Name(), db.InputText))
@@ -247,7 +261,7 @@ func (o *searching) chooseQuery(words string) error {
 // run answers the queries of the flags.
 func (o *searching) run() (err error) {
 	if len(o.args) > 1 {
-		if err := o.chooseQuery(o.words()); err != nil {
+		if err := o.chooseQuery(o.typed()); err != nil {
 			return err
 		}
 	}
@@ -314,6 +328,8 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 		return o.eachHashed(answer)
 	case encoder != nil:
 		return o.eachEncoded(encoder, append(o.texts, o.picture...), o.m, answer)
+	case o.vectors+o.vector == "":
+		return answer(o.words, db.Query{})
 	case o.vector != "":
 		q, err := source.ParseQuery(o.m, o.vector)
 		if err != nil {
@@ -384,7 +400,7 @@ func (a *answers) end(failed error) error {
 
 // answer answers a query.
 func (a *answers) answer(name queryName, q db.Query) error {
-	q.To, q.Where, q.K, q.After = a.to, a.where.Expr, a.k, a.after
+	q.To, q.Where, q.K, q.After, q.Words = a.to, a.where.Expr, a.k, a.after, a.words
 	q.Rerank, q.MinSimilarity, q.Recall, q.Include = a.order, a.minSimilarity, a.atLeast, a.include.Parts
 	q.Facets = flags.SplitList(a.searching.facets)
 	if a.sheet != nil {
@@ -420,7 +436,7 @@ func (a *answers) answer(name queryName, q db.Query) error {
 		}
 		strip(r, a.include.Parts)
 	}
-	a.form.Codes = r.Space != 0 // else by vectors alone
+	a.form.Codes, a.form.Score = r.Space != 0, a.words != "" // without a space by vectors or words alone
 	switch {
 	case a.json:
 		return a.PrintJSON(forms.NewSearch(name, r, a.given("radius")))
@@ -516,6 +532,8 @@ func (o *searching) title(name queryName) string {
 		what = "text"
 	case len(o.picture) > 0:
 		what = "picture"
+	case o.vectors+o.codes == "":
+		what = "words"
 	}
 	return what + " " + term.Plain(fmt.Sprint(name))
 }

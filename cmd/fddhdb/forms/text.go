@@ -17,7 +17,8 @@ import (
 
 // A HitTable says which columns a table of hits has besides rank and key.
 type HitTable struct {
-	Codes      bool // else the answer is by vectors, and hits have neither distance nor score
+	Codes      bool // else the answer is by vectors, and hits have no distance
+	Score      bool // hits have a score without codes, too
 	Similarity bool
 	Labels     bool
 	Fields     []db.Field
@@ -54,7 +55,10 @@ func HasSimilarity(r *db.Result) bool {
 func (t *HitTable) Columns() []term.Column {
 	columns := []term.Column{term.Right("rank"), term.Left("key")}
 	if t.Codes {
-		columns = append(columns, term.Right("distance"), term.Right("score"))
+		columns = append(columns, term.Right("distance"))
+	}
+	if t.Codes || t.Score {
+		columns = append(columns, term.Right("score"))
 	}
 	if t.Similarity {
 		columns = append(columns, term.Right("similarity"))
@@ -70,12 +74,23 @@ func (t *HitTable) Rows(r *db.Result) [][]any {
 	var rows [][]any
 	for i, h := range r.Hits {
 		score := term.NoCell
-		if !math.IsNaN(h.Score) {
+		switch {
+		case math.IsNaN(h.Score):
+		case t.Score: // fused ranks are small
+			score = term.NumberCell(h.Score, 5)
+		default:
 			score = term.NumberCell(h.Score, 3)
 		}
 		row := []any{i + 1, term.TextCell(h.Key)}
 		if t.Codes {
-			row = append(row, h.Distance, score)
+			var distance any = h.Distance
+			if h.Distance < 0 { // only words have found it
+				distance = term.NoCell
+			}
+			row = append(row, distance)
+		}
+		if t.Codes || t.Score {
+			row = append(row, score)
 		}
 		if t.Similarity {
 			row = append(row, term.SimilarityCell(h.Similarity))

@@ -247,6 +247,17 @@ func TestSearch(t *testing.T) {
 		t.Errorf("by vectors: %q", h.keys())
 	}
 	ask[hits](t, c, "search", `{"words":"a","min_similarity":0.5}`)
+	// By the words of texts, alone and fused.
+	check(t, collection.Alter(t.Context(), db.Alteration{IndexWords: []string{"title"}}))
+	_, err = collection.Merge(t.Context(), &db.Item{Key: "note 05",
+		Fields: map[string]any{"title": "Rare words"}})
+	check(t, err)
+	for _, q := range []string{`{"in_fields":"rare"}`, `{"in_fields":"WORDS rare","key":"note 03","k":3}`} {
+		if h := ask[hits](t, c, "search", q); !slices.Contains(h.keys(), "note 05") {
+			t.Errorf("%s: %q", q, h.keys())
+		}
+	}
+	refused(t, c, "search", `{"in_fields":"rare","min_similarity":0.5}`, "no similarity")
 }
 
 // What an assistant stores with words is found by words, also by another assistant.

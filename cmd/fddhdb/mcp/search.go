@@ -10,10 +10,11 @@ import (
 	"github.com/fddhdb/fddhdb/internal/rest"
 )
 
-const searchText = "Find the items nearest to words, to an item (key), to a code or to a vector: give one of the four. " + pagesText +
+const searchText = "Find the items nearest to words, to an item (key), to a code or to a vector: give one of the four, or in_fields. " + pagesText +
 	" In a learned collection distance counts differing bits of codes, which know what labels say; recall compares vectors instead. similarity is higher for nearer items."
 
 type searchIn struct {
+	InFields      *string     `json:"in_fields,omitempty" jsonschema:"words to find in the texts of fields with an index of words; alone, or beside one of the others: then both answers are merged by rank"`
 	Words         *string     `json:"words,omitempty" jsonschema:"find what these words mean; for collections of which a modality takes words"`
 	Key           *string     `json:"key,omitempty" jsonschema:"find items like the item with this key, which is left out"`
 	Code          rest.Hex    `json:"code,omitempty" jsonschema:"find items near a code, in hexadecimal digits"`
@@ -48,13 +49,13 @@ func (c *call) query(ctx context.Context, t *target, in *searchIn) (q db.Query, 
 			by = append(by, name)
 		}
 	}
-	if len(by) != 1 {
+	if len(by) > 1 || len(by) == 0 && in.InFields == nil {
 		given := map[bool]string{true: "none is", false: strings.Join(by, " and ") + " are"}[len(by) == 0]
-		return q, fmt.Errorf("give one of words, key, code and vector: %s given", given)
+		return q, fmt.Errorf("give one of words, key, code and vector, or in_fields: %s given", given)
 	}
 	q = db.Query{From: value(in.From), To: value(in.To), Where: value(in.Where), Args: in.Args,
 		After: value(in.After), Key: value(in.Key), Code: in.Code, Vector: in.Vector.Dense,
-		Sparse: in.Vector.Sparse, ExcludeSelf: in.Key != nil,
+		Sparse: in.Vector.Sparse, Words: value(in.InFields), ExcludeSelf: in.Key != nil,
 		Include: db.IncludeLabels | db.IncludeFields | db.IncludeCursor}
 	for argument, name := range map[string]string{"from": q.From, "to": q.To} {
 		if name != "" {
@@ -76,7 +77,7 @@ func (c *call) query(ctx context.Context, t *target, in *searchIn) (q db.Query, 
 			return q, fmt.Errorf("recall: %g: more than 0, up to 1 is possible", q.Recall)
 		}
 	}
-	switch by[0] {
+	switch strings.Join(by, "") { // one, or none beside in_fields
 	case "key":
 		if err := c.start(ctx, t, &q); err != nil {
 			return q, err

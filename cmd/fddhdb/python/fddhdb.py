@@ -820,12 +820,12 @@ class Collection:
                code: Any = None, text: str | None = None, picture: Any = None, k: int = 10, where: str = "",
                args: Sequence[Any] = (), include: Sequence[str] = ("labels", "fields"), after: str | None = None,
                min_similarity: float = 0, recall: float = 0, rerank: str = "", exclude_self: bool = False,
-               facets: Sequence[str] = ()) -> Hits:
+               facets: Sequence[str] = (), words: str = "") -> Hits:
         """Returns the k items nearest to a vector, the item of a key, a code, a text or a picture: path or bytes.
 
-        from_ is the modality of the query, if there are several, and to that of the items. where filters: "label = ?
-        AND year > 2020", with args for each ?. include says what hits bring: labels, fields, payload, vectors, cursor.
-        recall asks for an answer by vectors, 1 for an exact one.
+        words finds texts, in fields made with words: alone, or fused with the nearest. from_ is the modality of the
+        query, if there are several, and to that of the items. where filters: "label = ? AND year > 2020", with args. In
+        include: labels, fields, payload, vectors, cursor. recall asks for an answer by vectors, 1 for an exact one.
         """
         query = {n: x for n, x in locals().items() if n not in ("self", "vector")}
         return self._find(":search", self._query(query, vector))

@@ -256,7 +256,7 @@ class Test(Base):
         self.assertEqual(100, len({k for p in c.search(self.vectors(1)[0], k=30).pages() for k in p.keys}))
         self.assertEqual((3, 50), (c.delete(["k1", "k2", "k3"]), c.delete(where="label = ? OR key = ?"[:9], args=["dog"]) + 1))
         self.assertEqual(48, len(c))
-        self.refused(fddhdb.Invalid, "column", c.count, "label == 'cat'")
+        self.refused(fddhdb.Invalid, "column", c.count, "label = = 'cat'")
         self.refused(fddhdb.NotFound, "k1", c.get, "k1")
         self.refused(fddhdb.NotFound, "nowhere", self.db.collection, "nowhere")
         self.refused(fddhdb.NoModel, "", c.radius, 3, key="k5")

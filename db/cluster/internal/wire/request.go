@@ -228,6 +228,7 @@ type Query struct {
 	Sparse        *sparse
 	Key           string
 	Code          []byte
+	Words         string
 	ExcludeSelf   bool
 	Where         string
 	Args          []any
@@ -249,7 +250,7 @@ type Query struct {
 func QueryOf(q db.Query) *Query {
 	w := &Query{
 		From: q.From, To: q.To, Vector: slices.Clone(q.Vector), Key: q.Key, Code: slices.Clone(q.Code),
-		ExcludeSelf: q.ExcludeSelf, Where: q.Where, Args: slices.Clone(q.Args), K: q.K,
+		Words: q.Words, ExcludeSelf: q.ExcludeSelf, Where: q.Where, Args: slices.Clone(q.Args), K: q.K,
 		Rerank: q.Rerank, After: q.After,
 		MinSimilarity: q.MinSimilarity,
 		Recall:        q.Recall, Include: q.Include, Facets: slices.Clone(q.Facets), Plan: q.Plan,
@@ -263,8 +264,9 @@ func QueryOf(q db.Query) *Query {
 // Query returns the query, which shares the parts of w.
 func (w *Query) Query() db.Query {
 	q := db.Query{
-		From: w.From, To: w.To, Vector: w.Vector, Key: w.Key, Code: w.Code, ExcludeSelf: w.ExcludeSelf,
-		Where: w.Where, Args: w.Args, K: w.K, Rerank: w.Rerank, After: w.After,
+		From: w.From, To: w.To, Vector: w.Vector, Key: w.Key, Code: w.Code, Words: w.Words,
+		ExcludeSelf: w.ExcludeSelf,
+		Where:       w.Where, Args: w.Args, K: w.K, Rerank: w.Rerank, After: w.After,
 		MinSimilarity: w.MinSimilarity,
 		Recall:        w.Recall, Include: w.Include, Facets: w.Facets, Plan: w.Plan,
 	}

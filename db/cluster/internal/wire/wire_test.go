@@ -98,7 +98,7 @@ func TestQueriesTravel(t *testing.T) {
 		Args:  []any{[]any{int64(1), int64(2)}, time.Date(2020, 1, 2, 3, 4, 5, 6000, time.UTC), "x", 2.0},
 		Key:   "k", K: 7, Rerank: db.RerankAsymmetric, After: "c", MinSimilarity: .25, Recall: .9,
 		Include: db.IncludeLabels | db.IncludeVectors, Facets: []string{"label"},
-		Plan: db.PlanScan, ExcludeSelf: true,
+		Plan: db.PlanScan, ExcludeSelf: true, Words: "red star",
 	}
 	for i, v := 0, reflect.ValueOf(*q); i < v.NumField(); i++ { // what is new there has to be in both
 		if v.Field(i).IsZero() {
