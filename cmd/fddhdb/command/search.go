@@ -258,6 +258,25 @@ func (o *searching) chooseQuery(words string) error {
 	return nil
 }
 
+// chooseFrom chooses the modality of a query by key where vectors are compared and only one modality of
+// several has an encoder that does not stand by.
+func (o *searching) chooseFrom() error {
+	stats, err := o.c.Stats(o.ctx)
+	if err != nil || stats.Trained && !o.given("recall") || len(o.schema.Modalities) < 2 {
+		return err
+	}
+	var names []string
+	for _, e := range o.schema.Encoders {
+		if !e.Standby && !slices.Contains(names, e.Modality) {
+			names = append(names, e.Modality)
+		}
+	}
+	if len(names) == 1 {
+		o.from = names[0]
+	}
+	return nil
+}
+
 // run answers the queries of the flags.
 func (o *searching) run() (err error) {
 	if len(o.args) > 1 {
@@ -268,6 +287,11 @@ func (o *searching) run() (err error) {
 	var encoder *db.Encoder
 	if len(o.picture)+len(o.texts) > 0 && o.schema.Bits == 0 {
 		if encoder, err = o.chooseEncoder(); err != nil {
+			return err
+		}
+	}
+	if o.key != "" && o.from == "" && o.schema.Bits == 0 {
+		if err := o.chooseFrom(); err != nil {
 			return err
 		}
 	}
