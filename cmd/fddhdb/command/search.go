@@ -52,7 +52,8 @@ func searchCommand(e *env) *cobra.Command {
 
 		WORDS are a text where an encoder or a hash reads texts, and words of the texts of
 		items where fields have an index of words (both answers are then merged). Elsewhere
-		they are the key of an item, or the file of a picture. A query is else one of
+		they are the key of an item. The file of a picture finds pictures. A query is else
+		one of
 		  --text TEXT       a text, of which an encoder makes a vector (see encoder); repeat
 		                    it for several queries
 		  --picture FILE    a picture, of which an encoder of files makes a vector; repeat it
@@ -237,7 +238,11 @@ func (o *searching) chooseQuery(words string) error {
 	if indexed && !o.given("words") && !o.given("radius") && o.after == "" && !o.given("min-similarity") {
 		o.words = words
 	}
-	if takes(db.InputText) {
+	switch {
+	case source.IsPicture(words) && isFile(words) && takes(db.InputFile):
+		o.picture, o.words = []string{words}, ""
+		return checkInputs(nil, o.picture)
+	case takes(db.InputText):
 		o.texts = []string{words}
 		return checkInputs(o.texts, nil)
 	}
@@ -247,9 +252,6 @@ func (o *searching) chooseQuery(words string) error {
 		o.key, o.words = words, ""
 	case !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid):
 		return err
-	case isFile(words) && takes(db.InputFile):
-		o.picture, o.words = []string{words}, ""
-		return checkInputs(nil, o.picture)
 	case o.words != "":
 	default:
 		return exit.Failedf("collection %q has no item with the key %q, and no encoder of texts that would read it as words: %s --set NAME=COMMAND stores one",
