@@ -268,8 +268,8 @@ type encoderForm struct {
 func (v *verb) listEncoders(all []db.Encoder) error {
 	var forms []encoderForm
 	var rows [][]any
-	columns := []term.Column{term.Left("modality"), term.Left("input"), term.Left("kind"), term.Left("command"),
-		term.Left("trusted")}
+	columns := []term.Column{term.Left("modality"), term.Left("input"), term.Left("kind"),
+		term.Left("command"), term.Left("trusted")}
 	if slices.ContainsFunc(all, func(x db.Encoder) bool { return x.Standby }) {
 		columns = append(columns, term.Left("standby"))
 	}

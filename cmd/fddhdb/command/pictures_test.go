@@ -365,8 +365,8 @@ func TestPicturesByEncoder(t *testing.T) {
 	}
 	paint("sunset.png", color.NRGBA{230, 20, 10, 255})
 	paint("sea.png", color.NRGBA{10, 20, 230, 255})
-	args := []string{"import", f.db, "--init", "--pictures", folder, "--encoder", service + " ViT-B-32__openai",
-		"--thumbnails"}
+	args := []string{"import", f.db, "--init", "--pictures", folder, "--encoder",
+		service + " ViT-B-32__openai", "--thumbnails"}
 	if out := must(t, args...); !strings.Contains(out, "image (3 dimensions)") ||
 		!strings.Contains(out, "imported 42 items") {
 		t.Error(out)
@@ -391,11 +391,13 @@ func TestPicturesByEncoder(t *testing.T) {
 		t.Error(out)
 	}
 	finds("lake.png", "blue")
-	says(t, 2, "has another encoder", append(slices.Clone(args[:len(args)-3]), "--encoder", service+" turned")...)
+	says(t, 2, "has another encoder", append(slices.Clone(args[:len(args)-3]), "--encoder",
+		service+" turned")...)
 
 	// Another model.
 	more := []string{"reembed", f.db, "--from", "image", "--to", "turned"}
-	if out := must(t, append(more, "--encoder", service+" turned")...); !strings.Contains(out, "43 items got") {
+	if out := must(t, append(more, "--encoder", service+" turned")...); !strings.Contains(out,
+		"43 items got") {
 		t.Error(out)
 	}
 	finds("lake.png", "blue")

@@ -152,8 +152,8 @@ func searchCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html")
 	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
-	usage.Matter(f, "text", "words", "picture", "from", "vectors", "row", "vector", "key", "code", "to", "limit",
-		"radius", "where", "recall", "rerank", "include", "explain", "json")
+	usage.Matter(f, "text", "words", "picture", "from", "vectors", "row", "vector", "key", "code", "to",
+		"limit", "radius", "where", "recall", "rerank", "include", "explain", "json")
 	return v.does(func() error {
 		if err := o.check(); err != nil {
 			return err
