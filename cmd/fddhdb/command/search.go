@@ -28,6 +28,7 @@ type searching struct {
 	from, to                          string
 	vectors, vector, key, code, codes string
 	words                             string
+	labels                            []byte   // code of labels
 	texts, picture                    []string // for an encoder or a hash; picture are files
 	turns                             bool     // all of a picture
 	row, k, radius                    int
@@ -52,8 +53,9 @@ func searchCommand(e *env) *cobra.Command {
 
 		WORDS are a text where an encoder or a hash reads texts, and words of the texts of
 		items where fields have an index of words (both answers are then merged). Elsewhere
-		they are the key of an item. The file of a picture finds pictures. A query is else
-		one of
+		they are the key of an item, or labels that a model has learned: the items whose
+		codes are like theirs are found, with the label or without. The file of a picture
+		finds pictures. A query is else one of
 		  --text TEXT       a text, of which an encoder makes a vector (see encoder); repeat
 		                    it for several queries
 		  --picture FILE    a picture, of which an encoder of files makes a vector; repeat it
@@ -253,11 +255,46 @@ func (o *searching) chooseQuery(words string) error {
 	case !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid):
 		return err
 	case o.words != "":
+	case o.asLabels(words):
 	default:
-		return exit.Failedf("collection %q has no item with the key %q, and no encoder of texts that would read it as words: %s --set NAME=COMMAND stores one",
+		return exit.Failedf("collection %q has no item with the key %q, no model that has learned it as a label, and no encoder of texts that would read it as words: %s --set NAME=COMMAND stores one",
 			o.c.Name(), words, encoderVerb(o.dir, o.c.Name(), db.InputText))
 	}
 	return nil
+}
+
+// labelled bounds the items among which the code of labels is looked for.
+const labelled = 1000
+
+// asLabels makes of words the code that the model has learned for them as labels: that of an item with these
+// labels and the fewest others.
+func (o *searching) asLabels(words string) bool {
+	known, err := o.c.Labels(o.ctx)
+	if err != nil {
+		return false
+	}
+	labels := []string{words}
+	if !slices.Contains(known, words) {
+		labels = strings.Fields(words)
+	}
+	if slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(known, l) }) {
+		return false
+	}
+	where := strings.Repeat(" AND label = ?", len(labels))[len(" AND "):]
+	args := make([]any, len(labels))
+	for i, l := range labels {
+		args[i] = l
+	}
+	fewest, n := 0, 0
+	for it, err := range o.c.Items(o.ctx, where, args...) {
+		if n++; err != nil || n > labelled || fewest == len(labels) {
+			break
+		}
+		if it.CodeFrom == "labels" && (fewest == 0 || len(it.Labels) < fewest) {
+			o.labels, fewest = it.Code, len(it.Labels)
+		}
+	}
+	return o.labels != nil
 }
 
 // chooseFrom chooses the modality of a query by key where vectors are compared and only one modality of
@@ -336,6 +373,8 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 		row = o.row
 	}
 	switch {
+	case o.labels != nil:
+		return answer(o.typed(), db.Query{Code: o.labels})
 	case o.key != "":
 		return answer(o.key, db.Query{Key: o.key, From: o.from, ExcludeSelf: o.excludeSelf})
 	case o.code != "":
@@ -548,6 +587,8 @@ func (v *verb) eachVector(m db.Modality, file string, row int, f func(queryName,
 func (o *searching) title(name queryName) string {
 	what := "row"
 	switch {
+	case o.labels != nil:
+		what = "label"
 	case o.vector != "":
 		return "vector"
 	case o.key != "":
