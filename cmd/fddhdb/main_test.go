@@ -29,11 +29,14 @@ func TestMain(m *testing.M) {
 
 // letters is an encoder: of a text, or a path, it prints the number of its bytes and of its blanks,
 // and zeros, five numbers in all. It misbehaves by the text. With LETTERS=last the two numbers are the last
-// ones, as if its model had changed.
+// ones, as if its model had changed. With the argument three it prints three numbers, as another model.
 func letters() {
 	fmt.Fprintln(os.Stderr, "letters are counted")
 	form := "%d,%d,0,0,0\n"
-	if os.Getenv("LETTERS") == "last" {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "three":
+		form = "%[2]d,1,%[1]d\n"
+	case os.Getenv("LETTERS") == "last":
 		form = "0,0,0,%d,%d\n"
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {

@@ -309,7 +309,7 @@ func TestTerminalKinds(t *testing.T) {
 	dir := t.TempDir()
 	var lines []string
 	for i := range 30 {
-		lines = append(lines, fmt.Sprintf("put k%02d", i))
+		lines = append(lines, fmt.Sprintf("put k%02d --labels a", i))
 	}
 	path := makeDatabase(t, dir, lines...)
 

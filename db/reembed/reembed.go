@@ -245,7 +245,11 @@ type IncompleteError struct {
 
 func (e *IncompleteError) Error() string {
 	if e.Items > 0 {
-		return fmt.Sprintf("%d items have a vector of %s and none of %s", e.Items, e.From, e.To)
+		who := "1 item has"
+		if e.Items > 1 {
+			who = fmt.Sprintf("%d items have", e.Items)
+		}
+		return fmt.Sprintf("%s a vector of %s and none of %s", who, e.From, e.To)
 	}
 	return fmt.Sprintf("%s has an encoder of input %s, and %s has none", e.From, e.Input, e.To)
 }

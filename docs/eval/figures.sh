@@ -35,11 +35,6 @@ for set in wiki ucidigits; do
     --json --plot "$figures/$set-64.svg" > "$out/$set-64.json"
 done
 
-# A database that goes on learning.
-for set in nuswide pairs; do
-  go run ./examples/stream -set $set -items 4000 -seeds 4 -out "$figures/stream-$set.svg" > "$out/stream-$set.txt"
-done
-
 # Many labels, which only a generated set has.
 "$out/experiments" makeset --set multilabel --items 2000 --queries 400 "$out/multilabel"
 data=$out

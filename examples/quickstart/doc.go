@@ -1,6 +1,5 @@
 // Quickstart embeds a database. It stores colours with a picture (red, green, blue) and
 // words, and learns codes by which words find pictures.
 //
-// The program imports db. TestQuickstart runs it, and proves that README.md shows main.go
-// as it is.
+// The program imports db. TestQuickstart runs it.
 package main

@@ -255,6 +255,8 @@ func (v *verb) checkProgram(flag string, x *db.Encoder) error {
 	return nil
 }
 
+var yesNo = map[bool]string{true: "yes", false: "no"}
+
 // encoderForm is an encoder of a list.
 type encoderForm struct {
 	db.Encoder
@@ -266,6 +268,11 @@ type encoderForm struct {
 func (v *verb) listEncoders(all []db.Encoder) error {
 	var forms []encoderForm
 	var rows [][]any
+	columns := []term.Column{term.Left("modality"), term.Left("input"), term.Left("kind"),
+		term.Left("command"), term.Left("trusted")}
+	if slices.ContainsFunc(all, func(x db.Encoder) bool { return x.Standby }) {
+		columns = append(columns, term.Left("standby"))
+	}
 	for _, x := range all {
 		trusted, err := encoder.Trusts(v.dir, x.Command)
 		if err != nil {
@@ -275,15 +282,14 @@ func (v *verb) listEncoders(all []db.Encoder) error {
 		forms = append(forms, encoderForm{x, kind, trusted})
 		rows = append(rows, []any{term.TextCell(x.Modality), string(x.Input), kind,
 			term.TextCell(quoted(x.Command)),
-			map[bool]string{true: "yes", false: "no"}[trusted]})
+			yesNo[trusted], yesNo[x.Standby]}[:len(columns)])
 	}
 	return list(v, forms, func() {
 		if len(all) == 0 && !v.Flat() {
 			v.Printf("collection %s has no encoders\n", v.c.Name())
 			return
 		}
-		v.PrintTable([]term.Column{term.Left("modality"), term.Left("input"), term.Left("kind"),
-			term.Left("command"), term.Left("trusted")}, rows)
+		v.PrintTable(columns, rows)
 	})
 }
 

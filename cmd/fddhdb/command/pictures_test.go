@@ -13,10 +13,13 @@ import (
 	"image/png"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
@@ -311,6 +314,103 @@ func TestPicturesByLook(t *testing.T) {
 		t.Errorf("%v, labels %v", item.Fields, item.Labels)
 	}
 	importing(0, 8, 0)
+}
+
+// clip starts a service as that of Immich. The vector of a picture is its mean colour, for the model "turned"
+// in another order; that of a word is a colour. down lets it fail.
+func clip(t *testing.T, down *atomic.Bool) (url string) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			http.Error(w, "out of memory", http.StatusInternalServerError)
+			return
+		}
+		x := map[string][]float64{"red": {1, 0, 0}, "blue": {0, 0, 1}}[r.FormValue("text")]
+		if x == nil {
+			x = []float64{1, 1, 1}
+		}
+		if f, _, err := r.FormFile("image"); err == nil {
+			m, _, err := image.Decode(f)
+			if err != nil {
+				http.Error(w, "no picture", http.StatusBadRequest)
+				return
+			}
+			red, green, blue, _ := m.At(m.Bounds().Min.X, m.Bounds().Min.Y).RGBA()
+			x = []float64{float64(red), float64(green), float64(blue)}
+		}
+		if strings.Contains(r.FormValue("entries"), "turned") {
+			x = []float64{x[1], x[2], x[0], 1}
+		}
+		b, err := json.Marshal(x)
+		clitest.Check(t, err)
+		fmt.Fprintf(w, `{"clip":%q}`, b)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL + "/predict"
+}
+
+// A folder of pictures gets the vectors of a model: words find pictures, and so do pictures. A model takes
+// the place of another one while searches go on.
+func TestPicturesByEncoder(t *testing.T) {
+	var down atomic.Bool
+	service := clip(t, &down)
+	f := empty(t)
+	folder := f.path("pictures")
+	clitest.Check(t, os.Mkdir(folder, 0o777))
+	paint := func(name string, c color.Color) {
+		clitest.WriteFile(t, filepath.Join(folder, name), string(clitest.Picture(t, name, 8, 8, c)))
+	}
+	for i := range 40 {
+		paint(fmt.Sprintf("grey%02d.png", i), color.Gray{uint8(50 + i)})
+	}
+	paint("sunset.png", color.NRGBA{230, 20, 10, 255})
+	paint("sea.png", color.NRGBA{10, 20, 230, 255})
+	args := []string{"import", f.db, "--init", "--pictures", folder, "--encoder",
+		service + " ViT-B-32__openai", "--thumbnails"}
+	if out := must(t, args...); !strings.Contains(out, "image (3 dimensions)") ||
+		!strings.Contains(out, "imported 42 items") {
+		t.Error(out)
+	}
+	finds := func(want string, query ...string) {
+		t.Helper()
+		if keys, _ := hitsOf(t, append([]string{f.db, "-k", "1"}, query...)...); !slices.Equal(keys,
+			[]string{want}) {
+			t.Errorf("%s finds %v, want %s", query, keys, want)
+		}
+	}
+	finds("sunset.png", "red")
+	finds("sea.png", "--text", "blue")
+	finds("sea.png", filepath.Join(folder, "sea.png"))
+
+	// What the service has not answered, the next import asks again.
+	paint("lake.png", color.NRGBA{0, 0, 255, 255})
+	down.Store(true)
+	says(t, 1, "out of memory", "import", f.db, "--pictures", folder)
+	down.Store(false)
+	if out := must(t, args...); !strings.Contains(out, "imported 1 item, unchanged 42") {
+		t.Error(out)
+	}
+	finds("lake.png", "blue")
+	says(t, 2, "has another encoder", append(slices.Clone(args[:len(args)-3]), "--encoder",
+		service+" turned")...)
+
+	// Another model.
+	more := []string{"reembed", f.db, "--from", "image", "--to", "turned"}
+	if out := must(t, append(more, "--encoder", service+" turned")...); !strings.Contains(out,
+		"43 items got") {
+		t.Error(out)
+	}
+	finds("lake.png", "blue")
+	paint("rose.png", color.NRGBA{255, 0, 0, 255}) // it gets both vectors
+	must(t, args...)
+	finds("rose.png", "red", "--from", "turned", "--to", "turned")
+	must(t, append(more, "--switch")...)
+	finds("rose.png", "red")
+	if out := must(t, "search", f.db, "red", "--json"); !strings.Contains(out, "rose.png") {
+		t.Error(out)
+	}
+	must(t, "reembed", f.db, "--from", "turned", "--to", "image", "--switch")
+	finds("rose.png", "red")
 }
 
 // An import of pictures that ended early goes on with the pictures that are not stored.

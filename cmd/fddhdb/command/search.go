@@ -28,6 +28,7 @@ type searching struct {
 	from, to                          string
 	vectors, vector, key, code, codes string
 	words                             string
+	labels                            []byte   // code of labels
 	texts, picture                    []string // for an encoder or a hash; picture are files
 	turns                             bool     // all of a picture
 	row, k, radius                    int
@@ -52,7 +53,9 @@ func searchCommand(e *env) *cobra.Command {
 
 		WORDS are a text where an encoder or a hash reads texts, and words of the texts of
 		items where fields have an index of words (both answers are then merged). Elsewhere
-		they are the key of an item, or the file of a picture. A query is else one of
+		they are the key of an item, or labels that a model has learned: the items whose
+		codes are like theirs are found, with the label or without. The file of a picture
+		finds pictures. A query is else one of
 		  --text TEXT       a text, of which an encoder makes a vector (see encoder); repeat
 		                    it for several queries
 		  --picture FILE    a picture, of which an encoder of files makes a vector; repeat it
@@ -151,8 +154,8 @@ func searchCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html")
 	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
-	usage.Matter(f, "text", "words", "picture", "from", "vectors", "row", "vector", "key", "code", "to", "limit",
-		"radius", "where", "recall", "rerank", "include", "explain", "json")
+	usage.Matter(f, "text", "words", "picture", "from", "vectors", "row", "vector", "key", "code", "to",
+		"limit", "radius", "where", "recall", "rerank", "include", "explain", "json")
 	return v.does(func() error {
 		if err := o.check(); err != nil {
 			return err
@@ -237,7 +240,11 @@ func (o *searching) chooseQuery(words string) error {
 	if indexed && !o.given("words") && !o.given("radius") && o.after == "" && !o.given("min-similarity") {
 		o.words = words
 	}
-	if takes(db.InputText) {
+	switch {
+	case source.IsPicture(words) && isFile(words) && takes(db.InputFile):
+		o.picture, o.words = []string{words}, ""
+		return checkInputs(nil, o.picture)
+	case takes(db.InputText):
 		o.texts = []string{words}
 		return checkInputs(o.texts, nil)
 	}
@@ -247,13 +254,64 @@ func (o *searching) chooseQuery(words string) error {
 		o.key, o.words = words, ""
 	case !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid):
 		return err
-	case isFile(words) && takes(db.InputFile):
-		o.picture, o.words = []string{words}, ""
-		return checkInputs(nil, o.picture)
 	case o.words != "":
+	case o.asLabels(words):
 	default:
-		return exit.Failedf("collection %q has no item with the key %q, and no encoder of texts that would read it as words: %s --set NAME=COMMAND stores one",
+		return exit.Failedf("collection %q has no item with the key %q, no model that has learned it as a label, and no encoder of texts that would read it as words: %s --set NAME=COMMAND stores one",
 			o.c.Name(), words, encoderVerb(o.dir, o.c.Name(), db.InputText))
+	}
+	return nil
+}
+
+// labelled bounds the items among which the code of labels is looked for.
+const labelled = 1000
+
+// asLabels makes of words the code that the model has learned for them as labels: that of an item with these
+// labels and the fewest others.
+func (o *searching) asLabels(words string) bool {
+	known, err := o.c.Labels(o.ctx)
+	if err != nil {
+		return false
+	}
+	labels := []string{words}
+	if !slices.Contains(known, words) {
+		labels = strings.Fields(words)
+	}
+	if slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(known, l) }) {
+		return false
+	}
+	where := strings.Repeat(" AND label = ?", len(labels))[len(" AND "):]
+	args := make([]any, len(labels))
+	for i, l := range labels {
+		args[i] = l
+	}
+	fewest, n := 0, 0
+	for it, err := range o.c.Items(o.ctx, where, args...) {
+		if n++; err != nil || n > labelled || fewest == len(labels) {
+			break
+		}
+		if it.CodeFrom == "labels" && (fewest == 0 || len(it.Labels) < fewest) {
+			o.labels, fewest = it.Code, len(it.Labels)
+		}
+	}
+	return o.labels != nil
+}
+
+// chooseFrom chooses the modality of a query by key where vectors are compared and only one modality of
+// several has an encoder that does not stand by.
+func (o *searching) chooseFrom() error {
+	stats, err := o.c.Stats(o.ctx)
+	if err != nil || stats.Trained && !o.given("recall") || len(o.schema.Modalities) < 2 {
+		return err
+	}
+	var names []string
+	for _, e := range o.schema.Encoders {
+		if !e.Standby && !slices.Contains(names, e.Modality) {
+			names = append(names, e.Modality)
+		}
+	}
+	if len(names) == 1 {
+		o.from = names[0]
 	}
 	return nil
 }
@@ -268,6 +326,11 @@ func (o *searching) run() (err error) {
 	var encoder *db.Encoder
 	if len(o.picture)+len(o.texts) > 0 && o.schema.Bits == 0 {
 		if encoder, err = o.chooseEncoder(); err != nil {
+			return err
+		}
+	}
+	if o.key != "" && o.from == "" && o.schema.Bits == 0 {
+		if err := o.chooseFrom(); err != nil {
 			return err
 		}
 	}
@@ -310,6 +373,8 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 		row = o.row
 	}
 	switch {
+	case o.labels != nil:
+		return answer(o.typed(), db.Query{Code: o.labels})
 	case o.key != "":
 		return answer(o.key, db.Query{Key: o.key, From: o.from, ExcludeSelf: o.excludeSelf})
 	case o.code != "":
@@ -522,6 +587,8 @@ func (v *verb) eachVector(m db.Modality, file string, row int, f func(queryName,
 func (o *searching) title(name queryName) string {
 	what := "row"
 	switch {
+	case o.labels != nil:
+		what = "label"
 	case o.vector != "":
 		return "vector"
 	case o.key != "":

@@ -70,7 +70,7 @@ func New(p Program) *Encoder {
 // fails, or refuses an input, it is an *Error. If the context ends first, Encode returns its error at once:
 // a request ends with it, while a program goes on with the answer. After Close it is db.ErrClosed.
 func (e *Encoder) Encode(ctx context.Context, dim int, inputs []string) ([]Vector, error) {
-	return e.encode(ctx, dim, inputs, false)
+	return e.vectors(ctx, dim, inputs, false)
 }
 
 // Run returns the vectors of the inputs by a program that is started for them, and ends with them.
@@ -79,17 +79,36 @@ func (e *Encoder) Encode(ctx context.Context, dim int, inputs []string) ([]Vecto
 func Run(ctx context.Context, p Program, dim int, inputs []string) ([]Vector, error) {
 	e := New(p)
 	defer e.Close()
-	return e.encode(ctx, dim, inputs, true)
+	return e.vectors(ctx, dim, inputs, true)
 }
 
-// encode is Encode; last says that there are no inputs after these.
-func (e *Encoder) encode(ctx context.Context, dim int, inputs []string, last bool) (all []Vector, err error) {
-	var made []Vector // belongs to the goroutine that has the turn
-	err = e.do(ctx, func(ctx context.Context) error {
-		answers, err := e.identified(ctx, dim, inputs, last)
-		if err == nil {
-			made, err = vectors(inputs, answers)
+// Each is Encode for many inputs, of which the program may refuse some: refused has the reason for each of
+// these, and nil for the others.
+func (e *Encoder) Each(ctx context.Context, dim int, inputs []string) (all []Vector, refused []error,
+	err error) {
+	answers, err := e.encode(ctx, dim, inputs, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, refused = make([]Vector, len(inputs)), make([]error, len(inputs))
+	for i, a := range answers {
+		switch {
+		case a.err == nil:
+			all[i] = a.Vector
+		case a.err.Reason == Refused:
+			refused[i] = a.err
+		default:
+			return nil, nil, a.err
 		}
+	}
+	return all, refused, nil
+}
+
+// encode returns an answer for each input; last says that there are no inputs after these.
+func (e *Encoder) encode(ctx context.Context, dim int, inputs []string, last bool) ([]answer, error) {
+	var made []answer // belongs to the goroutine that has the turn
+	err := e.do(ctx, func(ctx context.Context) (err error) {
+		made, err = e.identified(ctx, dim, inputs, last)
 		return err
 	})
 	if err != nil {
@@ -140,8 +159,12 @@ func (e *Encoder) answers(ctx context.Context, dim int, inputs []string, last bo
 	return e.making.answers(ctx, dim, inputs, last)
 }
 
-// vectors returns the vectors of answers, or the first error, which names its input if there are several.
-func vectors(inputs []string, answers []answer) ([]Vector, error) {
+// vectors is Encode, with the last of encode. The first error names its input if there are several.
+func (e *Encoder) vectors(ctx context.Context, dim int, inputs []string, last bool) ([]Vector, error) {
+	answers, err := e.encode(ctx, dim, inputs, last)
+	if err != nil {
+		return nil, err
+	}
 	all := make([]Vector, 0, len(inputs))
 	for i, a := range answers {
 		if a.err != nil && len(inputs) > 1 {

@@ -233,6 +233,33 @@ func TestEncodeMany(t *testing.T) {
 	}
 }
 
+// Each tells which inputs are refused, and asks once for each.
+func TestEach(t *testing.T) {
+	e := testEncoder(t, "lines", 0)
+	all, refused, err := e.Each(t.Context(), dim, []string{"a", "refuse", "bb", "refuse"})
+	check(t, err)
+	for i, want := range []float32{1, 0, 2, 0} {
+		if want == 0 {
+			fails(t, refused[i], Refused, "the encoder of text: no such word")
+		} else if refused[i] != nil || all[i].Dense[0] != want {
+			t.Errorf("input %d: %v, %v", i, all[i].Dense, refused[i])
+		}
+	}
+	if x, err := vector(t.Context(), e, "asked"); err != nil || x.Dense[0] != 5 {
+		t.Errorf("asked %v times, %v", x.Dense, err)
+	}
+	for _, inputs := range [][]string{{"refuse", "too short"}, {"refuse", "leave"}} {
+		_, _, err = e.Each(t.Context(), dim, inputs)
+		if of, is := errors.AsType[*Error](err); !is || of.Reason != Failed {
+			t.Errorf("%q: %v", inputs, err)
+		}
+	}
+	all, refused, err = e.Each(t.Context(), dim, nil)
+	if err != nil || len(all)+len(refused) > 0 {
+		t.Errorf("of no inputs: %v, %v, %v", all, refused, err)
+	}
+}
+
 // A program that is started for its inputs alone need not flush its output. If it prints more lines
 // than it got inputs, Run returns an error.
 func TestRun(t *testing.T) {

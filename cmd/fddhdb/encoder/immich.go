@@ -26,7 +26,7 @@ func startImmich(p *Program, _ <-chan struct{}) (maker, error) {
 	return immich{s}, err
 }
 
-// answers implements maker. After an error it begins no further request.
+// answers implements maker. After an error, unless a picture was refused, it begins no further request.
 func (s immich) answers(ctx context.Context, dim int, inputs []string, _ bool) ([]answer, error) {
 	all := make([]answer, len(inputs))
 	var (
@@ -54,9 +54,12 @@ func (s immich) answers(ctx context.Context, dim int, inputs []string, _ bool) (
 				if err == nil {
 					continue
 				}
+				if errors.As(err, &all[i].err) && all[i].err.Reason == Refused {
+					continue
+				}
 				mu.Lock()
 				begun = len(inputs)
-				if !errors.As(err, &all[i].err) && first == nil {
+				if all[i].err == nil && first == nil {
 					first = err
 				}
 				mu.Unlock()

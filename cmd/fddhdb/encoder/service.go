@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,10 @@ const (
 	keptBody = 4 << 10 // bytes of the answer that come with an error
 	saidMost = 300     // characters of a message
 )
+
+// refusing are the statuses that a service has for a file that is no picture. That of Immich has 500.
+var refusing = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+	http.StatusUnprocessableEntity, http.StatusInternalServerError}
 
 // isURL reports whether a word is an address.
 func isURL(word string) bool {
@@ -176,6 +181,9 @@ func (s *service) read(resp *http.Response, out any) error {
 		}
 		if text := complaint(body); text != "" {
 			err = fmt.Errorf("%w: %s", err, text)
+		}
+		if s.input() == db.InputFile && slices.Contains(refusing, resp.StatusCode) {
+			err = &refusal{s.url.Host + ": " + err.Error()}
 		}
 		return err
 	}

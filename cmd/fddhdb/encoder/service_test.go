@@ -238,7 +238,8 @@ func TestImmich(t *testing.T) {
 	broken := filepath.Join(dir, "broken")
 	check(t, os.WriteFile(broken, []byte("page"), 0o600))
 	_, err = e.Encode(t.Context(), dim, []string{files[0], files[1], broken})
-	fails(t, err, Failed, `broken": status 500 Internal Server Error`)
+	fails(t, err, Refused, `the encoder of text: for "`+broken+`": `+s.Listener.Addr().String()+
+		": status 500 Internal Server Error")
 	e = s.encoder(t, db.InputText, time.Hour, "/predict", "m")
 	for text, want := range map[string]string{"nothing": `its answer has no "clip"`,
 		"nan":   `"NaN", number 4, where a number was expected`,

@@ -32,6 +32,11 @@ const (
 // pictureEndings are the endings of file names that an import reads as pictures.
 var pictureEndings = []string{".jpg", ".jpeg", ".png", ".gif", ".webp"}
 
+// IsPicture reports whether a file is one of a picture by its name.
+func IsPicture(path string) bool {
+	return slices.Contains(pictureEndings, strings.ToLower(filepath.Ext(path)))
+}
+
 // A PictureEncoder makes the vectors of a modality of pictures: by OfPicture, or else by Encode from paths of
 // files.
 type PictureEncoder struct {
@@ -125,8 +130,7 @@ func OpenPictures(o PictureOptions) (*Pictures, error) {
 			if path == root && err != nil {
 				return err
 			}
-			if err == nil && (entry.IsDir() || !slices.Contains(pictureEndings,
-				strings.ToLower(filepath.Ext(path)))) {
+			if err == nil && (entry.IsDir() || !IsPicture(path)) {
 				return nil
 			}
 			f := found{err: err}

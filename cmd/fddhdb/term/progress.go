@@ -122,7 +122,9 @@ func (p *Progress) line(now time.Time) string {
 		}
 		if p.total > p.done {
 			rest := time.Duration(float64(p.total-p.done)/rate*float64(time.Second)) - now.Sub(p.last)
-			return fmt.Sprintf("%s, %v, %v left", line, took, max(0, rest).Truncate(time.Second))
+			if rest >= time.Second { // an estimate that has passed says nothing
+				return fmt.Sprintf("%s, %v, %v left", line, took, rest.Truncate(time.Second))
+			}
 		}
 	}
 	return fmt.Sprintf("%s, %v", line, took)

@@ -263,6 +263,15 @@ class Test(Base):
         self.refused(fddhdb.Invalid, "one of keys and where", c.delete)
         self.assertEqual("main", self.db.request("GET", "/collections/main")["name"])
 
+    def test_words(self):
+        c = self.db.create("captions", {"x": 2}, {"caption": {"type": "string", "words": True}})
+        for key, x, caption in ("a", [1, 0], "A red star"), ("b", [0, 1], "a blue moon"), ("c", [.1, 1], "a red moon"):
+            c.put(key, {"x": x}, fields={"caption": caption})
+        self.assertEqual(["a", "c"], c.search(words="star red").keys)
+        self.assertEqual("c", c.search([0, 1], from_="x", words="red moon").keys[0])
+        self.assertEqual(2, c.count("caption CONTAINS 'RED'"))
+        self.refused(fddhdb.Invalid, "words", self.collection(3).search, words="red")
+
     def test_codes(self):
         c = self.db.create("hashes", bits=16)
         codes = np.arange(200, dtype="u1").reshape(100, 2)

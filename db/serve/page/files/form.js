@@ -197,7 +197,7 @@ export function show(database, state, anew) {
   $("picture").parentElement.hidden = !files;
   $("text").disabled = !words;
   for (const id of ["text", "key", "code", "where"]) if (anew || document.activeElement !== $(id) || !$(id).value) $(id).value = state[id];
-  $("direction").hidden = !names.length;
+  $("direction").hidden = names.length < 2 && (state.by !== "row" || !names.length); // rows may be codes
   const makers = { text: encoders, picture: pictures }[state.by];
   options("from", makers ? makers.map((n) => [n, n]) : [...names.map((n) => [n, n]), ["", state.by === "row" ? "codes" : "its code"]], state.from);
   $("from").disabled = state.by === "code";
