@@ -175,6 +175,9 @@ func (t *Table) Next(item *Item) error {
 	return nil
 }
 
+// Line implements Items.
+func (t *Table) Line() int { return t.rows.Line() }
+
 // Fail returns err as an error about the item that Next returned last.
 func (t *Table) Fail(err error) error {
 	return &matrix.Error{File: t.name, Line: t.rows.Line(), Row: t.row - 1, Col: -1, Err: err}
@@ -565,7 +568,10 @@ type Items interface {
 	// more costs only that item, and the next call goes on. Any other error is final.
 	Next(item *Item) error
 
-	// Fail returns err as an error about the item that Next returned last, with its place.
+	// Line returns the line of the item that Next returned last, 0 if the file has no lines.
+	Line() int
+
+	// Fail returns err as an error about that item, with its place.
 	Fail(err error) error
 
 	// Close closes the file. A second Close does nothing.

@@ -52,7 +52,8 @@ func importCommand(e *env) *cobra.Command {
 		part of the items, whose row i is item i. - is standard input.
 
 		  --items FILE         whole items: .jsonl or .parquet of export --items, or a
-		                       table of another program, .parquet, .jsonl or .csv
+		                       table of another program, .parquet, .jsonl, .json (an
+		                       array of objects), or .csv (commas, semicolons or tabs)
 		  --vectors NAME=FILE  vectors of a modality, dense or sparse: .npy, .npz
 		                       (FILE.npz:MEMBER), .csv, .jsonl (FILE.jsonl:MEMBER),
 		                       .parquet (FILE.parquet:COLUMN), .mat of MATLAB v5 to v7
@@ -71,6 +72,8 @@ func importCommand(e *env) *cobra.Command {
 		                       folders below it
 		  --texts FILE         texts, one a line of a .txt, or the column --text-column of a
 		                       .jsonl, .csv or .parquet, for a collection with a --hash
+
+		Any file may be compressed: .jsonl.gz, .npy.zst.
 
 		Import guesses what the columns of a table are. The key is the first of key, id,
 		_id, uuid, path and filename with distinct values. Labels are the first of labels,
@@ -129,7 +132,7 @@ func importCommand(e *env) *cobra.Command {
 		fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
 		fddhdb import shop.db --init --items products.csv --key-column sku \
 		    --label-column 'is_*' --vector-column image=embedding
-		gzip -dc logs.jsonl.gz | fddhdb import logs.db --init --items -
+		fddhdb import logs.db --init --items logs.jsonl.gz
 		fddhdb import shop.db --items changes.jsonl --merge
 		fddhdb import wiki.db --vectors image=new_image.npy --keys new_keys.txt \
 		    --on-error skip
@@ -142,7 +145,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names.LabelNames, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.names.Keys, "keys", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.names.Fields, "fields", "", "fields, a `FILE`.csv or .jsonl")
-	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv or .parquet")
+	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .json, .csv or .parquet")
 	f.StringVar(&o.names.Pictures.Folder, "pictures", "", "pictures, a `FOLDER`")
 	f.StringVar(&o.encoder, "encoder", "", "with --init: the `COMMAND` that makes vectors of the pictures")
 	f.BoolVar(&o.names.Pictures.Labels, "folder-labels", false, "label a picture with the folders on its path")

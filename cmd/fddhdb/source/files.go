@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -85,7 +84,7 @@ func OpenFiles(n FileNames) (*Files, error) {
 }
 
 func (in *Files) open(n FileNames) (err error) {
-	if strings.EqualFold(filepath.Ext(n.Items.Path), ".mat") {
+	if files.Extension(n.Items.Path) == ".mat" {
 		return exit.Usagef("--items %s: a .mat has no items, but matrices: --vectors NAME=%[1]s:VARIABLE for each modality, and --labels %[1]s:VARIABLE", n.Items.Name)
 	}
 	for _, v := range n.Vectors {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +23,6 @@ import (
 // Items is a file of whole items.
 type Items struct {
 	file    string
-	lines   bool // row i is line i+1
 	r       table.Items
 	say     Mapping
 	lenient bool // ignore values that the collection has no place for
@@ -49,10 +47,8 @@ type Items struct {
 // OpenItems opens a file of whole items. The mapping is about the columns of a table. A value that the
 // collection has no place for is ignored if lenient, else it is an error.
 func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
-	ext := strings.ToLower(filepath.Ext(in.Path))
-	if !slices.Contains([]string{".jsonl", ".csv", ".parquet"}, ext) {
-		return nil, exit.Usagef("--items %s: .jsonl, .csv and .parquet files are read, not %s", in.Name,
-			term.FileKind(in.Path))
+	if err := tableFile("--items", ".jsonl, .json, .csv and .parquet", in); err != nil {
+		return nil, err
 	}
 	r, err := files.OpenItems(in.Path, in.Name)
 	if err != nil {
@@ -62,8 +58,15 @@ func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
 		_ = r.Close() // nothing was written
 		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --label-separator, --vector-column and --field-column are about columns", in.Name)
 	}
-	return &Items{file: in.Name, lines: ext == ".jsonl", r: r, say: say, lenient: lenient,
-		fields: map[string]any{}}, nil
+	return &Items{file: in.Name, r: r, say: say, lenient: lenient, fields: map[string]any{}}, nil
+}
+
+// tableFile refuses a file of a flag that is no table, by its name.
+func tableFile(flag, which string, in Input) error {
+	if slices.Contains([]string{".jsonl", ".csv", ".parquet"}, files.Extension(in.Path)) {
+		return nil
+	}
+	return exit.Usagef("%s %s: %s files are read, not %s", flag, in.Name, which, term.FileKind(in.Path))
 }
 
 // assign finds out what the columns of a table become, for a collection that is there, or without a schema
@@ -245,8 +248,16 @@ func (s *Items) next(item *db.Item) error {
 // take converts the row in hand to an item of the collection.
 func (s *Items) take(item *db.Item) error {
 	item.Key, item.Labels, item.Payload = s.row.Key, s.row.Labels, s.row.Payload
-	if first := s.keys.add(item.Key, s.n-1); first >= 0 {
-		return fmt.Errorf("the key %q is that of %s, too%s", item.Key, s.place(first), s.otherKey)
+	place := s.n - 1
+	if line := s.r.Line(); line > 0 {
+		place = line
+	}
+	if first := s.keys.add(item.Key, place); first >= 0 {
+		kind := "row"
+		if s.r.Line() > 0 {
+			kind = "line"
+		}
+		return fmt.Errorf("the key %q is that of %s %d, too%s", item.Key, kind, first, s.otherKey)
 	}
 	for name, x := range s.row.Vectors {
 		dim, ok := s.dims[name]
@@ -295,14 +306,6 @@ func (s *Items) take(item *db.Item) error {
 		s.fields[name] = value
 	}
 	return nil
-}
-
-// place returns the name of a row for errors about the file.
-func (s *Items) place(row int) string {
-	if s.lines {
-		return fmt.Sprintf("line %d", row+1)
-	}
-	return fmt.Sprintf("row %d", row)
 }
 
 // unknown returns the error for a name that the collection does not have.

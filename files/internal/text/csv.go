@@ -24,7 +24,7 @@ func OpenCSV(src matrix.Source) (*matrix.Vectors, error) {
 	r := NewRecords(src.Name, src.Reader(), Numbers, matrix.MaxCols)
 	f := matrix.Format{Name: src.Name, Closer: src.Closer}
 	var bad error // of the record
-	err := each(src.Name, func() (line int, blank bool, err error) {
+	err := each(r.Lines, func() (line int, blank bool, err error) {
 		bad, err = r.Next()
 		return r.Line, bad == nil && err == nil && len(r.Fields) == 1 && len(trim(r.Fields[0])) == 0, err
 	}, func() (err error) {

@@ -73,8 +73,6 @@ func (t *csvTable) header() error {
 	}
 	switch {
 	case bad != nil:
-	case len(t.names) == 1 && strings.ContainsAny(t.names[0], ";\t"):
-		bad = fmt.Errorf("is %s: columns are separated by commas", matrix.Quote(t.names[0]))
 	case numbers:
 		bad = errors.New("has only numbers, where the names of the columns are expected: write a header; vectors without one go by --vectors")
 	}

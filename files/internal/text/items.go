@@ -84,6 +84,7 @@ func isTable(lines *known) bool {
 }
 
 func (r *items) Rows() int { return r.rows }
+func (r *items) Line() int { return r.line() }
 
 func (r *items) Next(item *table.Item) error {
 	if r.err != nil {
@@ -101,7 +102,7 @@ func (r *items) Next(item *table.Item) error {
 }
 
 func (r *items) Fail(err error) error {
-	return &matrix.Error{File: r.name, Line: r.N, Row: r.N - 1, Col: -1, Err: err}
+	return &matrix.Error{File: r.name, Line: r.Line(), Row: r.N - 1, Col: -1, Err: err}
 }
 
 func (r *items) Close() error {
