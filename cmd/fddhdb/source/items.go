@@ -32,6 +32,7 @@ type Items struct {
 	note     string
 	otherKey string // advice where the key was guessed
 	keyless  bool   // no column is the key
+	noVector error  // why no column is a vector
 
 	// Set by Check.
 	dims   map[string]int
@@ -93,13 +94,22 @@ func (s *Items) assign(schema *db.Schema) error {
 		return err
 	}
 	s.note = m.note()
-	s.keyless = m.keyless
+	s.keyless, s.noVector = m.keyless, m.noVector()
 	if m.keyGuessed {
 		s.otherKey = ": --key-column names another column of keys"
 	}
-	s.columns = make([]MappedColumn, len(columns))
+	s.columns = []MappedColumn{}
 	for i, c := range columns {
-		s.columns[i] = MappedColumn{c.Name, c.Describe(), becomes(m.uses[i]), c.Example}
+		of := MappedColumn{c.Name, c.Describe(), becomes(m.uses[i]), c.Example}
+		if u := m.uses[i]; u.Role == table.AsElement {
+			if u.At > 0 {
+				continue
+			}
+			all := m.elements(u.Name)
+			last := columns[all[len(all)-1]].Name
+			of.Column, of.Type = c.Name+" to "+last, fmt.Sprintf("%d columns of numbers", len(all))
+		}
+		s.columns = append(s.columns, of)
 	}
 	return nil
 }
@@ -128,7 +138,7 @@ func becomes(u table.Use) string {
 		return "payload"
 	case table.AsCode:
 		return "code"
-	case table.AsVector:
+	case table.AsVector, table.AsElement:
 		return "vector " + u.Name
 	case table.AsField:
 		return "field " + u.Name
@@ -167,10 +177,15 @@ func (s *Items) Schema() (db.Schema, error) {
 		out.Bits = 8 * shape.Code
 	}
 	if len(out.Modalities) == 0 && out.Bits == 0 {
-		if err := s.firstBad(); err != nil {
-			return out, exit.Failedf("%w; and the other items do not say what collection to create", err)
+		err := s.noVector
+		if err == nil {
+			if err = s.firstBad(); err != nil {
+				return out, exit.Failedf("%w; and the other items do not say what collection to create", err)
+			}
+			err = exit.Failedf("%s: no item has a vector in \"vectors\", and not all have a \"code\": a collection is made of items with either",
+				s.file)
 		}
-		return out, exit.Failedf("%s: no item has vectors, and not all have codes, so that it does not say what collection to create: init first", s.file)
+		return out, err
 	}
 	return out, nil
 }
@@ -214,7 +229,7 @@ func (s *Items) checkColumns(m *mapper) error {
 	for i := range m.uses {
 		u, kind, known := &m.uses[i], "", true
 		switch u.Role {
-		case table.AsVector:
+		case table.AsVector, table.AsElement:
 			kind = "modality"
 			_, known = s.dims[u.Name]
 		case table.AsField:

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fddhdb/fddhdb/files/internal/jsontext"
 	"github.com/fddhdb/fddhdb/files/internal/matrix"
 	"github.com/fddhdb/fddhdb/files/table"
 	"github.com/fddhdb/fddhdb/internal/instant"
@@ -71,13 +70,9 @@ func OpenCSV(src matrix.Source) (*matrix.Vectors, error) {
 			return matrix.Bad(0, bad)
 		}
 		for c, field := range r.Fields {
-			x, ok := jsontext.ParseFloat32(field)
-			if !ok {
-				if x, err = parseFloat32(trim(field)); err != nil {
-					return matrix.Bad(c, err)
-				}
+			if dst[c], err = cellFloat32(field); err != nil {
+				return matrix.Bad(c, err)
 			}
-			dst[c] = x
 		}
 		return nil
 	}

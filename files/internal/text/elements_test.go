@@ -54,7 +54,7 @@ func TestArray(t *testing.T) {
 	if want := "x: row 1: has 1 numbers where line 1 has 2"; err == nil || err.Error() != want {
 		t.Errorf("%v, %v", v, err)
 	}
-	columns := must(must(OpenJSONLTable(memory(`[{"x":[1,2]},{"x":[1]},{"x":[3]}]`)))(t).Columns())(t)
+	columns := must(must(OpenJSONLTable(memory(`[{"x":[1,2]},{"x":[1]},{"x":[3]},{"x":[4,5]}]`)))(t).Columns())(t)
 	if want := "2 in row 0, 1 in row 1"; columns[0].Ragged != want {
 		t.Errorf("%+v", columns[0])
 	}

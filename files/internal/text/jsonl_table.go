@@ -202,6 +202,14 @@ func (c *jsonCell) Floats(dst []float32) ([]float32, error) {
 	return c.scan.Float32s(dst, matrix.MaxCols)
 }
 
+func (c *jsonCell) Float32() (float32, error) {
+	text, err := c.Text()
+	if err != nil {
+		return 0, err
+	}
+	return cellFloat32(text)
+}
+
 func (c *jsonCell) Entries(*table.Sparse) error { return errors.ErrUnsupported }
 
 func (c *jsonCell) Value(string) (any, error) {
