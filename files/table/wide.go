@@ -18,8 +18,8 @@ type wide struct {
 	n   int // numbers that it has
 }
 
-// spread finds the vectors whose numbers have a column each. The columns of one have the numbers from 0 on, each
-// once.
+// spread finds the vectors whose numbers have a column each. The columns of one have the numbers from 0 on,
+// each once.
 func (t *Table) spread() error {
 	byName := map[string]*wide{}
 	t.wide = make([]*wide, len(t.uses))

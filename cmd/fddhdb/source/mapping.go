@@ -421,7 +421,7 @@ func (m *mapper) noVector() error {
 	}
 	if alike != nil {
 		return exit.Failedf("%s: no column is a vector: %s (--vector-column NAME=COLUMN names one)", m.file,
-			listStart(alike, 5))
+			strings.Join(alike[:min(len(alike), 5)], "; "))
 	}
 	return exit.Failedf("%s: no column is a vector, which is a list of numbers, or 8 or more columns of numbers as d0, d1, ...: there is %s (--vector-column NAME=COLUMN names one, and NAME='d*' fewer columns)",
 		m.file, listStart(all, 20))

@@ -14,8 +14,8 @@ import (
 // wideColumns is the least number of columns that are guessed to be the numbers of a vector.
 const wideColumns = 8
 
-// numbered cuts a name into what comes before its number, and the number: dim_7 and dim[7] into dim_, or dim[,
-// and 7.
+// numbered cuts a name into what comes before its number, and the number: dim_7 into dim_ and 7, and dim[7]
+// into dim[ and 7.
 func numbered(name string) (prefix string, n int, ok bool) {
 	name = strings.TrimRight(name, "])")
 	prefix = strings.TrimRight(name, "0123456789")
@@ -40,8 +40,8 @@ func (m *mapper) sortWide(columns []int) bool {
 	return true
 }
 
-// guessWide takes columns of numbers whose names differ in ascending numbers for the numbers of a vector. If the
-// user has named the vectors that are wanted, they are left aside.
+// guessWide takes columns of numbers whose names differ in ascending numbers for the numbers of a vector.
+// Unless vectors are wanted, as the user has named others, these columns are left aside.
 func (m *mapper) guessWide(wanted bool) {
 	var order []string
 	groups := map[string][]int{}

@@ -15,8 +15,8 @@ import (
 // errCut is the error of an array that cannot be read, as its numbers are not in the file.
 var errCut = errors.New("is an array that numpy cut when it printed it: the numbers between its ... are not in the file; write the file again by df.to_parquet(...), or the vectors alone by numpy.save or numpy.savetxt")
 
-// cellNumbers returns the numbers of an array in a cell: between commas, or as numpy prints them between blanks.
-// Some may be NaN, infinite or null, but not all. cut says that numpy has put ... in place of most.
+// cellNumbers returns the numbers of an array in a cell: between commas, or as numpy prints them between
+// blanks. Some may be NaN, infinite or null, but not all. cut says that numpy has put ... in place of most.
 func cellNumbers(cell []byte) (numbers [][]byte, cut, ok bool) {
 	cell = bytes.TrimSpace(cell)
 	if len(cell) < 2 || cell[0] != '[' || cell[len(cell)-1] != ']' {
