@@ -137,7 +137,7 @@ func (t *Table) Shape() (*Shape, error) {
 	shape := &Shape{}
 	for i, u := range t.uses {
 		c := &t.columns[i]
-		if m, ok := t.rows.(Measurer); ok && (u.Role == AsVector || u.Role == AsCode) {
+		if m, ok := t.rows.(Measurer); ok && (u.Role == AsVector && c.Dim == 0 || u.Role == AsCode) {
 			n, err := m.Measure(i, u)
 			if err != nil {
 				return nil, matrix.FileError(t.name, err)
@@ -192,7 +192,7 @@ func (t *Table) Next(item *Item) error {
 		}
 	}
 	if bad != nil {
-		return t.Fail(bad)
+		return t.Fail(matrix.OfKey(item.Key, bad))
 	}
 	return nil
 }
@@ -235,9 +235,14 @@ func (t *Table) put(i int, is Is, c Cell) (err error) {
 		if is != Text && is != Int && is != Time {
 			return fmt.Errorf("is %s: keys are strings, integers or times", is.what(c))
 		}
-		if it.Key, err = text(c); err == nil && it.Key == "" {
+		key, err := text(c)
+		if err == nil && key == "" {
 			err = errNoKey
 		}
+		if err == nil { // else errors would name it
+			it.Key = key
+		}
+		return err
 	case AsLabels:
 		return t.labels(i, is, c)
 	case AsLabel:

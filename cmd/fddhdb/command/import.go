@@ -42,6 +42,7 @@ type importing struct {
 	created *db.Schema // schema of the collection of --init
 	skipped source.SkippedRows
 	known   int // pictures that were stored already
+	twice   int // rows whose keys other rows have, of which only one is stored
 	deleted int // items of --sync
 	parts
 }
@@ -94,7 +95,9 @@ func importCommand(e *env) *cobra.Command {
 		to go on.
 
 		A bad row ends the import. --on-error skip leaves bad rows out and prints the
-		reasons on stderr. Files with different numbers of rows are always refused.
+		reasons on stderr. Files with different numbers of rows are always refused. A row
+		whose key an earlier row has is bad, too; --on-duplicate first or last stores one of
+		them.
 
 		--pictures stores an item for each picture. The key is the path below FOLDER. Fields
 		are width, height, bytes, modified, and what the camera noted: taken_at and camera.
@@ -167,6 +170,8 @@ func importCommand(e *env) *cobra.Command {
 		"leave aside what the items have and the collection has not")
 	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
 	f.Var(flags.OnError{Skip: &o.skip}, "on-error", "what a bad row does: stop or skip")
+	f.Var(flags.Choice[source.Duplicates]{Words: []string{"error", "first", "last"}, Value: &say.Twice},
+		"on-duplicate", "which row with a key that comes twice is stored, or neither")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, store nothing")
 	v.count(&o.numberFrom, "number-from", 0, 0, "keys are numbers: row 0 has `N` (default: the next free ones)")
 	v.count(&o.fromRow, "from-row", 0, 0, "begin at row `N`, from 0 (default: where this import was interrupted)")
@@ -175,8 +180,8 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
 	f.StringVar(&o.words, "index-words", "", "the text fields whose words --init indexes: `all|none|LIST`")
 	usage.Matter(f, "init", "vectors", "labels", "keys", "items", "key-column", "label-column",
-		"vector-column", "codes", "fields", "merge", "on-error", "dry-run", "pictures", "texts", "hash",
-		"encoder", "sync")
+		"vector-column", "codes", "fields", "merge", "on-error", "on-duplicate", "dry-run", "pictures",
+		"texts", "hash", "encoder", "sync")
 	return v.does(func() error {
 		if o.model != "" {
 			return v.importModel(o.model)
@@ -298,6 +303,8 @@ func (o *importing) check() error {
 		return exit.Usagef("--hash makes the codes of --pictures or --texts, which is missing: init --hash declares a collection")
 	case o.given("text-column") && o.texts == "":
 		return exit.Usagef("--text-column is about the columns of --texts, which is missing")
+	case o.given("on-duplicate") && o.items+o.texts+n.Keys == "":
+		return exit.Usagef("--on-duplicate is about the keys of --items, --texts or --keys, which is missing")
 	case o.given("number-from") && hashes:
 		return exit.Usagef("--number-from: the key of a picture is its path, that of a text its number or a column")
 	case len(whole) > 1:
@@ -539,7 +546,7 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 		}
 		err := r.Err
 		if err == nil {
-			if err = o.put(&r.Item); err == nil && (o.b.Full() || slow && time.Since(began) > picturesTime) {
+			if err = o.put(r); err == nil && (o.b.Full() || slow && time.Since(began) > picturesTime) {
 				began = time.Now()
 				return o.commit(true)
 			}
@@ -548,8 +555,13 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 					exit.Reason(err.Error()))}
 			}
 		}
-		if err == source.ErrUnchanged {
+		switch err {
+		case source.ErrUnchanged:
 			o.known++
+			o.row++
+			return nil
+		case source.ErrDuplicate:
+			o.twice++
 			o.row++
 			return nil
 		}
@@ -588,6 +600,7 @@ func (o *importing) report(took float64) error {
 			Items   int                     `json:"items"`
 			Skipped int                     `json:"skipped"`
 			Known   int                     `json:"unchanged,omitempty"`
+			Twice   int                     `json:"duplicates,omitempty"`
 			Deleted int                     `json:"deleted,omitempty"`
 			Seconds float64                 `json:"seconds"`
 			Rate    float64                 `json:"items_per_second"`
@@ -595,7 +608,8 @@ func (o *importing) report(took float64) error {
 			From    int                     `json:"resumed_at,omitempty"`
 			Reasons []*source.SkippedReason `json:"skipped_reasons,omitempty"`
 			Columns []source.MappedColumn   `json:"columns,omitempty"`
-		}{o.stored, o.skipped.N, o.known, o.deleted, took, rate, o.dryRun, o.from, o.skipped.Groups, columns})
+		}{o.stored, o.skipped.N, o.known, o.twice, o.deleted, took, rate, o.dryRun, o.from, o.skipped.Groups,
+			columns})
 	}
 	if o.dryRun && columns != nil {
 		rows := make([][]any, len(columns))
@@ -615,7 +629,7 @@ func (o *importing) report(took float64) error {
 	for _, x := range []struct {
 		what string
 		n    int
-	}{{"skipped", o.skipped.N}, {"unchanged", o.known}, {"deleted", o.deleted}} {
+	}{{"skipped", o.skipped.N}, {"unchanged", o.known}, {"duplicates", o.twice}, {"deleted", o.deleted}} {
 		if x.n > 0 {
 			more += fmt.Sprintf(", %s %s", x.what, term.Thousands(x.n))
 		}

@@ -105,7 +105,7 @@ func (in *Files) open(n FileNames) (err error) {
 			return in.Labels, err
 		}},
 		{n.Fields, func() (Source, error) { in.Fields, err = OpenFields(n.Fields); return in.Fields, err }},
-		{n.Keys, func() (Source, error) { return OpenKeys(n.Keys) }},
+		{n.Keys, func() (Source, error) { return OpenKeys(n.Keys, n.Mapping.Twice) }},
 		{n.Pictures.Folder, func() (Source, error) {
 			in.Made, err = OpenPictures(n.Pictures)
 			return in.Made, err

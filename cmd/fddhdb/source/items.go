@@ -59,7 +59,12 @@ func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
 		_ = r.Close() // nothing was written
 		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --label-separator, --vector-column and --field-column are about columns", in.Name)
 	}
-	return &Items{file: in.Name, r: r, say: say, lenient: lenient, fields: map[string]any{}}, nil
+	return newItems(in, r, say, lenient), nil
+}
+
+func newItems(in Input, r table.Items, say Mapping, lenient bool) *Items {
+	return &Items{file: in.Name, r: r, say: say, lenient: lenient, keys: keySet{policy: say.Twice},
+		fields: map[string]any{}}
 }
 
 // tableFile refuses a file of a flag that is no table, by its name.
@@ -252,28 +257,38 @@ func (s *Items) next(item *db.Item) error {
 	err := s.r.Next(&s.row)
 	s.n++
 	if err == nil {
-		if err = s.take(item); err == nil {
-			return nil
+		if err = s.take(item); err != nil {
+			if item.Key != "" {
+				err = fmt.Errorf("key %q: %w", item.Key, err)
+			}
+			err = s.r.Fail(err)
+		} else if err = s.addKey(item.Key); err == ErrDuplicate {
+			return err
+		} else if err != nil {
+			err = s.r.Fail(err)
 		}
-		err = s.r.Fail(err)
 	}
 	return ofRow(err)
 }
 
+// addKey refuses a key that an earlier row has.
+func (s *Items) addKey(key string) error {
+	place, kind := s.n-1, "row"
+	if line := s.r.Line(); line > 0 {
+		place, kind = line, "line"
+	}
+	first, err := s.keys.add(key, place)
+	if first >= 0 {
+		return fmt.Errorf("the key %q is that of %s %d, too%s%s", key, kind, first, s.otherKey, orDuplicate)
+	}
+	return err
+}
+
+func (s *Items) again() bool { return s.keys.again }
+
 // take converts the row in hand to an item of the collection.
 func (s *Items) take(item *db.Item) error {
 	item.Key, item.Labels, item.Payload = s.row.Key, s.row.Labels, s.row.Payload
-	place := s.n - 1
-	if line := s.r.Line(); line > 0 {
-		place = line
-	}
-	if first := s.keys.add(item.Key, place); first >= 0 {
-		kind := "row"
-		if s.r.Line() > 0 {
-			kind = "line"
-		}
-		return fmt.Errorf("the key %q is that of %s %d, too%s", item.Key, kind, first, s.otherKey)
-	}
 	for name, x := range s.row.Vectors {
 		dim, ok := s.dims[name]
 		switch {
@@ -435,6 +450,14 @@ func (in Together) read(item *db.Item) error {
 	return bad
 }
 
+// again reports whether an earlier row has the key of the row that was read last, which replaces it.
+func (in Together) again() bool {
+	return slices.ContainsFunc(in, func(s Source) bool {
+		x, ok := s.(interface{ again() bool })
+		return ok && x.again()
+	})
+}
+
 // Rows go in runs from the goroutine that reads the files to the one that stores them, so that both work at
 // the same time and seldom wait for each other.
 const (
@@ -446,6 +469,7 @@ const (
 type Row struct {
 	Item    db.Item
 	Err     error
+	Again   bool      // an earlier row has its key, and it replaces that one
 	numbers []float32 // memory of its dense vectors and of the values of sparse ones
 	indices []uint32
 }
@@ -575,6 +599,7 @@ func (in Together) readRuns(ctx context.Context, from int, full chan<- *rowRun, 
 			}
 			r := run.next()
 			r.Set(&item, err)
+			r.Again = in.again()
 			bytes += 4 * len(r.numbers)
 		}
 		ends := run.err != nil

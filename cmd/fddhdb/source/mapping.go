@@ -24,6 +24,8 @@ type Mapping struct {
 	Fields  []string // COLUMN, or FIELD=COLUMN
 
 	Separator string // of several labels in a string; "": it is one label
+
+	Twice Duplicates // what rows with the same key do, which is not about columns
 }
 
 // A Mapped is a modality and its column.
@@ -65,7 +67,7 @@ func newMapper(file string, columns []table.Column, say *Mapping, schema *db.Sch
 		m.known(say)
 	}
 	if say.Key == "" {
-		m.guessKey()
+		m.guessKey(say.Twice)
 	}
 	if len(say.Labels) == 0 {
 		m.guessLabels()
@@ -288,7 +290,7 @@ func (m *mapper) fieldType(name string, i int) string {
 }
 
 // guessKey takes the first column for keys that has their name, and whose values may be some.
-func (m *mapper) guessKey() {
+func (m *mapper) guessKey(twice Duplicates) {
 	for _, name := range keyNames {
 		i := m.named(name)
 		if i < 0 || m.done[i] {
@@ -303,9 +305,9 @@ func (m *mapper) guessKey() {
 			case c.Suits(u) != nil:
 				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as it has %s", c.Name, c.Holds()))
 				continue
-			case c.Kind != table.Mixed && !c.Unique:
-				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as some of its values come twice",
-					name))
+			case c.Kind != table.Mixed && !c.Unique && twice == RefuseDuplicates:
+				m.guessed = append(m.guessed, fmt.Sprintf(
+					"%q is no key, as some of its values come twice (--on-duplicate first or last takes it)", name))
 				continue
 			}
 			m.keyGuessed = true

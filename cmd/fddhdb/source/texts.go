@@ -64,7 +64,7 @@ func OpenTexts(in Input, hash, column string, say Mapping) (*Texts, error) {
 	if !s.keep { // only columns that are named become fields
 		say.Fields = append([]string{column}, say.Fields...)
 	}
-	s.table = &Items{file: in.Name, r: r, say: say, lenient: true, fields: map[string]any{}}
+	s.table = newItems(in, r, say, true)
 	s.Source = s.table
 	return s, nil
 }
@@ -103,6 +103,8 @@ func (s *Texts) Check(_ context.Context, c api.Collection, schema db.Schema) err
 	}
 	return s.table.Check(c, schema, false)
 }
+
+func (s *Texts) again() bool { return s.table != nil && s.table.again() }
 
 func (s *Texts) next(item *db.Item) error {
 	err := s.Source.next(item)

@@ -174,11 +174,11 @@ func (t *csvTable) Next(take func(column int, is table.Is, c table.Cell) error) 
 		} else {
 			err = fmt.Errorf("column %s: %w", matrix.Quote(t.names[i]), err)
 		}
-		if err != nil {
-			return err, nil
+		if bad == nil { // the key may come behind it
+			bad = err
 		}
 	}
-	return nil, nil
+	return bad, nil
 }
 
 // types are what values of a field are.

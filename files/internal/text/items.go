@@ -96,7 +96,7 @@ func (r *items) Next(item *table.Item) error {
 		return err
 	}
 	if err := r.item.decode(line, item); err != nil {
-		return r.Fail(err)
+		return r.Fail(matrix.OfKey(item.Key, err))
 	}
 	return nil
 }
