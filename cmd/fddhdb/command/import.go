@@ -48,9 +48,10 @@ type importing struct {
 }
 
 func importCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "import DIR (--items FILE | --vectors NAME=FILE | --pictures FOLDER)", "Bring items in from files", `
+	v := e.verb(groupItems, "import DIR (FILE | FOLDER | --vectors NAME=FILE)", "Bring items in from files", `
 		Import stores items from files: whole items from one file, or a file for each
-		part of the items, whose row i is item i. - is standard input.
+		part of the items, whose row i is item i. - is standard input. FILE alone is that of
+		--items, and FOLDER that of --pictures.
 
 		  --items FILE         whole items: .jsonl or .parquet of export --items, or a
 		                       table of another program, .parquet, .jsonl, .json (an
@@ -128,8 +129,8 @@ func importCommand(e *env) *cobra.Command {
 		which all items get codes. The collection needs the modalities of the model.`, `
 		fddhdb import wiki.db --init --vectors image=train_image.npy \
 		    --vectors text=train_text.npy --labels train_labels.npy
-		fddhdb import shop.db --init --items products.parquet --index price,maker
-		fddhdb import photos.db --init --pictures ~/Pictures --thumbnails
+		fddhdb import shop.db products.parquet --init --index price,maker
+		fddhdb import photos.db ~/Pictures --init --thumbnails
 		fddhdb import copies.db --init --pictures ~/Pictures --hash pdq
 		fddhdb import mails.db --init --texts mails.jsonl --text-column body --key-column id
 		fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
@@ -195,8 +196,34 @@ func newImporting(v *verb) *importing {
 		vectorColumns: flags.NamedList{Kind: "MODALITY=COLUMN"}}
 }
 
+// named sets the flag of a file or folder that is named without one.
+func (o *importing) named() error {
+	if len(o.args) < 2 {
+		return nil
+	}
+	file, more := o.args[1], o.args[2:]
+	flag := "items"
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		flag = "pictures"
+	}
+	switch {
+	case len(more) > 0:
+		return exit.Usagef("import takes one file of whole items, and %q and %q are given: import one after the other; files of parts of items go by --vectors NAME=FILE, --labels and --keys",
+			file, more[0])
+	case file == "":
+		return exit.Usagef("\"\": the name of a file or folder is expected")
+	case o.given(flag):
+		return exit.Usagef("%q and --%s: one of them is possible in an import", file, flag)
+	}
+	return o.f.Set(flag, file)
+}
+
 func (o *importing) run() error {
-	if err := o.check(); err != nil {
+	err := o.named()
+	if err == nil {
+		err = o.check()
+	}
+	if err != nil {
 		return err
 	}
 	start := time.Now()
@@ -206,7 +233,7 @@ func (o *importing) run() error {
 	if o.stdin != nil {
 		defer o.stdin.Close()
 	}
-	err := o.load()
+	err = o.load()
 	if o.Files != nil {
 		for _, v := range o.Vectors {
 			if v.HasHeader() {
@@ -328,7 +355,7 @@ func (o *importing) check() error {
 	case len(whole) > 0:
 		return nil
 	case !parts:
-		return exit.Usagef("import needs a file: --items FILE, --vectors NAME=FILE, --codes FILE, --labels FILE, --fields FILE, --pictures FOLDER or --texts FILE")
+		return exit.Usagef("import needs a file: one of items, a folder of pictures, --vectors NAME=FILE, --codes FILE, --labels FILE, --fields FILE or --texts FILE")
 	case n.LabelNames != "" && n.Labels == "":
 		return exit.Usagef("--label-names names the labels of --labels, which is missing")
 	case o.merge && n.Keys == "":

@@ -278,8 +278,9 @@ func TestLook(t *testing.T) {
 	for text, want := range map[string]string{
 		"007 1": "strings", "1 2": "integers", "1 2.5": "numbers", "1 x": "strings", "true 1": "strings",
 		"True false": "bools", "0x10 1_0": "strings",
-		"[1.] [2.e-3]": "lists of 1 numbers", "[1] [NaN] [-inf]": "lists of 1 numbers", "[NaN,1] [1]": "lists of numbers",
-		"NaN 1": "strings", "inf 1": "strings", "-5 5": "integers", "-5 +5": "strings", "0 0.5": "numbers",
+		"[1.] [2.e-3]": "lists of 1 numbers", "[1] [NaN] [-inf]": "lists of 1 numbers",
+		"[NaN,1] [1]": "lists of numbers",
+		"NaN 1":       "strings", "inf 1": "strings", "-5 5": "integers", "-5 +5": "strings", "0 0.5": "numbers",
 		"99999999999999999999 1": "strings",
 		"[1,2] x":                "strings", "x [1,2]": "strings", "[1,2": "strings", many + " x": "strings",
 		many + " 1.5": "numbers", many + " [1,2]": "strings", "['a'] b": "strings",
@@ -464,8 +465,8 @@ func TestListsOfStrings(t *testing.T) {
 	}
 }
 
-// An array of numbers is one as JSON, Python or numpy writes it, with values that are none; not what numpy has
-// cut, and not names.
+// An array of numbers is one as JSON, Python or numpy writes it, with values that are none; not what numpy
+// has cut, and not names.
 func TestCellNumbers(t *testing.T) {
 	for cell, want := range map[string]string{
 		"[1,2]": "1 2", "[ 1.  -2.5e-01\n  3. ]": "1. -2.5e-01 3.", "[1, NaN, None]": "1 NaN None",
