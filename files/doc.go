@@ -40,6 +40,8 @@
 //	keys     text   one line each
 //	items    .jsonl, .csv, .parquet
 //	                whole items, or a table whose columns have names of its own: see package table
+//	         .npy, .npz
+//	                vectors alone
 //
 // .ndjson and .json are .jsonl, and .tsv is .csv. A .jsonl may be one array, whose elements are the lines.
 // Any file may be compressed: .csv.gz or .csv.zst.

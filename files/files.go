@@ -128,9 +128,14 @@ func OpenItems(path, name string) (table.Items, error) {
 	return OpenTable(path, name)
 }
 
-// OpenTable opens a .jsonl, a .parquet or else a .csv as a table, whatever its columns are called.
+// OpenTable opens a .jsonl, a .parquet or else a .csv as a table, whatever its columns are called. A .npy or
+// .npz is a table of one column of vectors, which has the name of the member, or of the file without its
+// extension.
 func OpenTable(path, name string) (*table.Table, error) {
-	switch Extension(path) {
+	file, _ := Cut(path)
+	switch Extension(file) {
+	case ".npy", ".npz":
+		return openVectorsTable(path, name)
 	case ".jsonl":
 		return opened(path, name, text.OpenJSONLTable)
 	case ".parquet":

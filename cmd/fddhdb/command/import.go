@@ -55,7 +55,8 @@ func importCommand(e *env) *cobra.Command {
 
 		  --items FILE         whole items: .jsonl or .parquet of export --items, or a
 		                       table of another program, .parquet, .jsonl, .json (an
-		                       array of objects), or .csv (commas, semicolons or tabs)
+		                       array of objects), or .csv (commas, semicolons or tabs);
+		                       .npy or .npz, vectors alone
 		  --vectors NAME=FILE  vectors of a modality, dense or sparse: .npy, .npz
 		                       (FILE.npz:MEMBER), .csv, .jsonl (FILE.jsonl:MEMBER),
 		                       .parquet (FILE.parquet:COLUMN), .mat of MATLAB v5 to v7
@@ -149,7 +150,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names.LabelNames, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.names.Keys, "keys", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.names.Fields, "fields", "", "fields, a `FILE`.csv or .jsonl")
-	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .json, .csv or .parquet")
+	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .json, .csv, .parquet or .npy")
 	f.StringVar(&o.names.Pictures.Folder, "pictures", "", "pictures, a `FOLDER`")
 	f.StringVar(&o.encoder, "encoder", "", "with --init: the `COMMAND` that makes vectors of the pictures")
 	f.BoolVar(&o.names.Pictures.Labels, "folder-labels", false, "label a picture with the folders on its path")

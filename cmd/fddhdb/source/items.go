@@ -48,7 +48,7 @@ type Items struct {
 // OpenItems opens a file of whole items. The mapping is about the columns of a table. A value that the
 // collection has no place for is ignored if lenient, else it is an error.
 func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
-	if err := tableFile("--items", ".jsonl, .json, .csv and .parquet", in); err != nil {
+	if err := tableFile("--items", in, ".jsonl", ".json", ".csv", ".parquet", ".npy", ".npz"); err != nil {
 		return nil, err
 	}
 	r, err := files.OpenItems(in.Path, in.Name)
@@ -68,11 +68,14 @@ func newItems(in Input, r table.Items, say Mapping, lenient bool) *Items {
 }
 
 // tableFile refuses a file of a flag that is no table, by its name.
-func tableFile(flag, which string, in Input) error {
-	if slices.Contains([]string{".jsonl", ".csv", ".parquet"}, files.Extension(in.Path)) {
+func tableFile(flag string, in Input, extensions ...string) error {
+	file, _ := files.Cut(in.Path)
+	if slices.Contains(extensions, files.Extension(file)) {
 		return nil
 	}
-	return exit.Usagef("%s %s: %s files are read, not %s", flag, in.Name, which, term.FileKind(in.Path))
+	last := len(extensions) - 1
+	return exit.Usagef("%s %s: %s and %s files are read, not %s", flag, in.Name,
+		strings.Join(extensions[:last], ", "), extensions[last], term.FileKind(in.Path))
 }
 
 // assign finds out what the columns of a table become, for a collection that is there, or without a schema

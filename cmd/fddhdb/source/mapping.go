@@ -254,6 +254,13 @@ func like(pattern, name string) bool {
 
 // known settles the columns that are named as what the collection has.
 func (m *mapper) known(say *Mapping) {
+	if all := m.schema.Modalities; len(m.columns) == 1 && len(all) == 1 && len(say.Vectors) == 0 {
+		c := &m.columns[0] // vectors alone
+		if u := (table.Use{Role: table.AsVector, Name: all[0].Name}); c.Suits(u) == nil {
+			m.uses[0], m.done[0], m.taken[u.Name] = u, true, 0
+			return
+		}
+	}
 	for i := range m.columns {
 		c := &m.columns[i]
 		if c.Name == keyNames[0] && say.Key == "" || c.Name == labelNames[0] && len(say.Labels) == 0 {
@@ -316,7 +323,9 @@ func (m *mapper) guessKey(twice Duplicates) {
 		m.uses[i], m.done[i] = u, true
 		return
 	}
-	m.guessed = append(m.guessed, "no column is the key, so items are numbered (--key-column names one)")
+	if len(m.columns) > 1 {
+		m.guessed = append(m.guessed, "no column is the key, so items are numbered (--key-column names one)")
+	}
 	m.keyless = true
 }
 

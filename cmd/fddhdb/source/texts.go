@@ -41,7 +41,7 @@ func OpenTexts(in Input, hash, column string, say Mapping) (*Texts, error) {
 		}}
 		return s, err
 	}
-	if err := tableFile("--texts", ".txt, .jsonl, .json, .csv and .parquet", in); err != nil {
+	if err := tableFile("--texts", in, ".txt", ".jsonl", ".json", ".csv", ".parquet"); err != nil {
 		return nil, err
 	}
 	r, err := files.OpenTable(in.Path, in.Name)
