@@ -27,7 +27,7 @@
 //	                orders, C and Fortran order, one dimension (one row) and two
 //	         .npz   a member that is such a .npy, in C order: FILE.npz:NAME; or a sparse matrix of
 //	                scipy.sparse.save_npz in csr form, compressed or not
-//	         .csv   numbers separated by commas, with or without a header line
+//	         .csv   numbers separated by commas, semicolons or tabs, with or without a header
 //	         .jsonl an array of numbers a line, or a sparse vector {"i":[3,17],"v":[1.5,2]}, of columns and their
 //	                numbers; or objects with such a member: FILE.jsonl:NAME
 //	         .mat   MATLAB version 5, which save -v6 and -v7 write, not HDF5 (-v7.3): a matrix of any class of
@@ -40,6 +40,11 @@
 //	keys     text   one line each
 //	items    .jsonl, .csv, .parquet
 //	                whole items, or a table whose columns have names of its own: see package table
+//	         .npy, .npz
+//	                vectors alone
+//
+// .ndjson and .json are .jsonl, and .tsv is .csv. A .jsonl may be one array, whose elements are the lines.
+// Any file may be compressed: .csv.gz or .csv.zst.
 //
 // Package npy writes .npy and .npz, and reads codes. Package parquet writes .parquet.
 //

@@ -42,9 +42,11 @@ var formats = map[string]func(src matrix.Source, flat bool) (*Vectors, error){
 func Cut(path string) (file, member string) {
 	lower := strings.ToLower(path)
 	cut := -1
-	for _, ext := range []string{".npz:", ".jsonl:", ".mat:", ".parquet:"} {
-		if i := strings.LastIndex(lower, ext); i >= 0 {
-			cut = max(cut, i+len(ext)-1)
+	for _, ext := range []string{".npz", ".jsonl", ".ndjson", ".json", ".mat", ".parquet"} {
+		for _, packed := range []string{":", ".gz:", ".zst:"} {
+			if i := strings.LastIndex(lower, ext+packed); i >= 0 {
+				cut = max(cut, i+len(ext+packed)-1)
+			}
 		}
 	}
 	if cut < 0 {
@@ -64,6 +66,8 @@ func Cut(path string) (file, member string) {
 // file is an *Error here and not in the middle of an import. At most a row, or 1 MiB of rows, is kept in
 // memory; for a .npy in Fortran order or a .mat 64 rows, if they take more. A compressed variable of a .mat
 // is held in memory up to 64 MiB, and beyond that in a temporary file. A sparse one takes 12 bytes a number.
+// A file whose name ends in .gz or .zst is decompressed to a temporary file first, which may be 200 times as
+// large, or 1 GiB.
 // The caller closes it.
 func Open(path, name string) (*Vectors, error) {
 	return open(path, name, false, "vectors", ".npy, .npz, .csv, .jsonl, .mat and .parquet files")
@@ -71,7 +75,7 @@ func Open(path, name string) (*Vectors, error) {
 
 func open(path, name string, flat bool, what, from string) (*Vectors, error) {
 	file, member := Cut(path)
-	ext := extension(file)
+	ext := Extension(file)
 	format := formats[ext]
 	if format == nil {
 		return nil, matrix.FileError(name, unsupported(ext, what, from))
@@ -90,7 +94,19 @@ func open(path, name string, flat bool, what, from string) (*Vectors, error) {
 	return v, nil
 }
 
-func extension(file string) string { return strings.ToLower(filepath.Ext(file)) }
+// Extension returns the extension, in lower case, that determines the format of a file: .jsonl for .json and
+// .ndjson, .csv for .tsv, without the .gz or .zst of a compressed file.
+func Extension(file string) string {
+	file, _ = matrix.Inner(file)
+	switch ext := strings.ToLower(filepath.Ext(file)); ext {
+	case ".json", ".ndjson":
+		return ".jsonl"
+	case ".tsv":
+		return ".csv"
+	default:
+		return ext
+	}
+}
 
 // unsupported returns the error for an extension of no format, or of one that is not read for this purpose.
 func unsupported(ext, what, from string) error {
@@ -106,15 +122,20 @@ func unsupported(ext, what, from string) error {
 // OpenItems opens a file of items; errors call it name. It is a *table.Table unless it is a .jsonl of whole
 // items. The caller closes it.
 func OpenItems(path, name string) (table.Items, error) {
-	if extension(path) == ".jsonl" {
+	if Extension(path) == ".jsonl" {
 		return opened(path, name, text.OpenItems)
 	}
 	return OpenTable(path, name)
 }
 
-// OpenTable opens a .jsonl, a .parquet or else a .csv as a table, whatever its columns are called.
+// OpenTable opens a .jsonl, a .parquet or else a .csv as a table, whatever its columns are called. A .npy or
+// .npz is a table of one column of vectors, which has the name of the member, or of the file without its
+// extension.
 func OpenTable(path, name string) (*table.Table, error) {
-	switch extension(path) {
+	file, _ := Cut(path)
+	switch Extension(file) {
+	case ".npy", ".npz":
+		return openVectorsTable(path, name)
 	case ".jsonl":
 		return opened(path, name, text.OpenJSONLTable)
 	case ".parquet":

@@ -46,5 +46,5 @@ func ExampleOpenItems() {
 	// Output:
 	// 2 items
 	// cat.jpg [0.25 1] [cat]
-	// items.jsonl: line 2: vectors: "image": number 1: is a string, where a number is expected
+	// items.jsonl: line 2: key "dog.jpg": vectors: "image": number 1: is a string, where a number is expected
 }

@@ -48,7 +48,7 @@ type Labels struct {
 // belongs to the caller.
 func ReadLabels(path string) (*Labels, error) {
 	file, _ := Cut(path)
-	switch ext := extension(file); ext {
+	switch ext := Extension(file); ext {
 	case ".npy", ".npz", ".mat", ".jsonl", ".parquet":
 		const from = ".npy, .npz, .mat, .csv and text files"
 		if ext == ".jsonl" || ext == ".parquet" { // they would be misread as text
@@ -66,19 +66,30 @@ func ReadLabels(path string) (*Labels, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); extension(path) == ".csv" && err == nil && info.Mode().IsRegular() {
-		return csvLabels(path, f)
+	if again, regular := f.(io.ReadSeeker); Extension(path) == ".csv" && regular {
+		return csvLabels(path, again)
 	}
 	return textLabels(path, f)
 }
 
-// openText opens a file that may be a pipe.
-func openText(path string) (*os.File, error) {
+// openText opens a file of text. It may be a pipe, else it is an io.Seeker.
+func openText(path string) (io.ReadCloser, error) {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().IsRegular() {
+		src, err := matrix.Open(path, path)
+		if err != nil {
+			return nil, err
+		}
+		return struct {
+			*io.SectionReader
+			io.Closer
+		}{io.NewSectionReader(src, 0, src.Size), src}, nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, matrix.FileError(path, err)
 	}
-	return f, nil
+	return struct{ io.ReadCloser }{f}, nil
 }
 
 // numberNames returns the names of numbered labels.

@@ -117,7 +117,7 @@ func testReaders(t testing.TB, rows, cols int) map[string]func() *Vectors {
 		"x.csv":       []byte(csv.String()),
 	} {
 		readers[name] = func() *Vectors {
-			r := must(formats[extension(name)](memory(name, file), false))(t)
+			r := must(formats[Extension(name)](memory(name, file), false))(t)
 			return r
 		}
 	}

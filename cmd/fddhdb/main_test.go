@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -130,6 +132,7 @@ func runScripts(t *testing.T, dir string) {
 			"cpdir":   copyDir,
 			"service": service,
 			"tensor":  tensor,
+			"gz":      gz,
 
 			"damage-backup": damageBackup,
 		},
@@ -155,6 +158,14 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	if !strings.HasPrefix(last, "fddhdb: ") || strings.Count(last, "fddhdb: ") != 1 {
 		ts.Fatalf("the last line of stderr is not an error prefixed once: %q", last)
 	}
+}
+
+// gz compresses a file to one with .gz behind its name.
+func gz(ts *testscript.TestScript, _ bool, args []string) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write([]byte(ts.ReadFile(args[0])))
+	ts.Check(errors.Join(err, w.Close(), os.WriteFile(ts.MkAbs(args[0]+".gz"), b.Bytes(), 0o666)))
 }
 
 func npyCommand(ts *testscript.TestScript, neg bool, args []string) {

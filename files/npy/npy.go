@@ -58,7 +58,8 @@ func (h *header) dense(src matrix.Source) *matrix.Dense {
 // codec.CheckBits must allow the number of bits. The codes belong to the caller; they take
 // 8*codec.Words(bits) bytes each.
 func ReadCodes(path string) (codec.Codes, error) {
-	if ext := strings.ToLower(filepath.Ext(path)); ext != ".npy" {
+	inner, _ := matrix.Inner(path)
+	if ext := strings.ToLower(filepath.Ext(inner)); ext != ".npy" {
 		return codec.Codes{}, matrix.Source{Name: path}.Fail(
 			"%q is not an extension that tells the format: codes are read from .npy files", ext)
 	}

@@ -289,8 +289,8 @@ func TestRowsThatAreBad(t *testing.T) {
 	f := must(memory(b))(t)
 	r := must(tableOf(f))(t)
 	for i, want := range []string{"", `row 1: column "key": is empty`,
-		`row 2: column "image": number 1: 1e+300 is too large for float32`,
-		`row 3: column "n": 9223372036854775808 is too large for an int`, `row 4: column "key": is empty`,
+		`row 2: key "c": column "image": number 1: 1e+300 is too large for float32`,
+		`row 3: key "d": column "n": 9223372036854775808 is too large for an int`, `row 4: column "key": is empty`,
 		`row 5: column "key": is not UTF-8`, ""} {
 		var it table.Item
 		err := r.Next(&it)

@@ -249,6 +249,18 @@ func (c *itemColumn) Floats(dst []float32) ([]float32, error) {
 	return dst, c.leaves[0].float32s(dst[first:], row.raw)
 }
 
+func (c *itemColumn) Float32() (float32, error) {
+	var x [1]float32
+	l := c.leaves[0]
+	if l.kind != float && l.kind != signed && l.kind != unsigned {
+		return 0, fmt.Errorf("is %s, where a number is expected", l.is())
+	}
+	if raw := c.cells[0].raw; l.numbers.Float32s(x[:], raw) >= 0 {
+		return 0, l.numbers.NotFinite(raw)
+	}
+	return x[0], nil
+}
+
 func (c *itemColumn) Entries(x *table.Sparse) error {
 	if c.cells[0].null != c.cells[1].null {
 		return errors.New("one of the two lists is null")

@@ -52,8 +52,8 @@ func mapAnyhow(r *table.Table, turn int) error {
 	}
 	uses := make([]table.Use, len(columns))
 	for i, c := range columns {
-		for j := range 8 {
-			u := table.Use{Role: table.Role((turn + i + j) % 8), Name: c.Name, Type: c.Type}
+		for j := range 9 {
+			u := table.Use{Role: table.Role((turn + i + j) % 9), Name: c.Name, Type: c.Type}
 			if c.Suits(u) == nil {
 				uses[i] = u
 				break

@@ -2,10 +2,12 @@ package table
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -22,13 +24,26 @@ const LookRows = 1000
 type Look struct {
 	Column
 
-	values int                 // so far
-	lists  int                 // of the first values those that are bare lists
-	others int                 // and those that are none
-	place  string              // of the first list of numbers
-	hashes map[uint64]struct{} // of the values so far
-	seed   maphash.Seed
+	values  int                 // so far
+	lists   int                 // of the first values those that are lists, bare ones too
+	others  int                 // and those that are none
+	empty   int                 // empty lists among them
+	vectors int                 // lists of numbers among them
+	lengths []length            // of these, in order of first appearance
+	vector  string              // the first of them, as an example
+	numbers int                 // and those that are a number
+	hashes  map[uint64]struct{} // of the values so far
+	seed    maphash.Seed
 }
+
+// A length is one that lists of numbers have.
+type length struct {
+	numbers, lists int
+	place          string // of the first list
+}
+
+// mostly reports whether so many of a number of values are nearly all of them: the others are mistakes.
+func mostly(n, of int) bool { return n > 0 && (10*(of-n) <= of || of-n == 1 && of > 2) }
 
 // NewLook returns the Look of a column.
 func NewLook(name string) Look {
@@ -43,7 +58,7 @@ func (l *Look) Enough() bool { return l.values >= LookRows }
 // Look adds a value of the column. It reads the cell. place says in words where that is.
 func (l *Look) Look(is Is, c Cell, place func() string) error {
 	if is != Null && !l.Enough() {
-		if is == BareList || is == List {
+		if is == BareList || is == List || is == Cut {
 			l.lists++
 		} else {
 			l.others++
@@ -54,6 +69,12 @@ func (l *Look) Look(is Is, c Cell, place func() string) error {
 		return nil
 	case List:
 		return l.lookAtList(c, place)
+	case Cut:
+		if l.Cut == "" {
+			l.Cut = place()
+		}
+		l.other("arrays that numpy cut when it printed them", place)
+		return nil
 	case Text, BareList, Bool, Int, Float, Time:
 		text, err := c.Text()
 		if err != nil {
@@ -63,11 +84,11 @@ func (l *Look) Look(is Is, c Cell, place func() string) error {
 		if is == Text && !l.Text && (l.Kind == Empty || l.Type == "time") && instant.IsDate(string(text)) {
 			typ = "time"
 		}
-		l.scalar(typ, text)
+		l.scalar(typ, text, place)
 		return nil
 	}
 	if !l.Enough() {
-		l.other("objects")
+		l.other("objects", place)
 	}
 	return nil
 }
@@ -75,6 +96,17 @@ func (l *Look) Look(is Is, c Cell, place func() string) error {
 // Found returns what the column holds.
 func (l *Look) Found() Column {
 	c := l.Column
+	if seen := l.lists + l.others - l.empty; mostly(l.vectors, seen) {
+		c.Kind, c.Type, c.Example, c.Unique = Numbers, listsOfNumbers, l.vector, false
+		best := slices.MaxFunc(l.lengths, func(a, b length) int { return cmp.Compare(a.lists, b.lists) })
+		if c.Dim = best.numbers; !mostly(best.lists, l.vectors) {
+			a, b := l.lengths[0], l.lengths[1]
+			c.Ragged = fmt.Sprintf("%d in %s, %d in %s", a.numbers, a.place, b.numbers, b.place)
+		}
+	} else {
+		c.Lists = l.vectors > 0
+		c.Numeric = c.Kind == Scalars && mostly(l.numbers, seen)
+	}
 	if c.Kind == Scalars && c.Type == "string" && l.lists > 0 && l.others == 0 {
 		c.Listed, c.Joined = true, ""
 	}
@@ -106,7 +138,7 @@ func (l *Look) lookAtList(c Cell, place func() string) error {
 		return err
 	case l.Enough() && !l.Text:
 	case others || strings && numbers:
-		l.other("lists of other things")
+		l.other("lists of other things", place)
 	case strings:
 		l.list(Strings, n, place, start)
 	default:
@@ -116,11 +148,14 @@ func (l *Look) lookAtList(c Cell, place func() string) error {
 }
 
 // scalar adds a value of a field, with its type and its text.
-func (l *Look) scalar(typ string, text []byte) {
+func (l *Look) scalar(typ string, text []byte, place func() string) {
 	number := func(typ string) bool { return typ == "int" || typ == "float" }
 	texts := func(typ string) bool { return typ == "string" || typ == "time" }
 	enough := l.Enough()
 	l.values++
+	if number(typ) && !enough {
+		l.numbers++
+	}
 	switch {
 	case l.Kind == Empty:
 		l.Kind, l.Type = Scalars, typ
@@ -133,7 +168,7 @@ func (l *Look) scalar(typ string, text []byte) {
 	case l.Text && (l.Kind == Scalars || !enough):
 		l.Kind, l.Type = Scalars, "string"
 	case !enough:
-		l.mix(scalars[typ])
+		l.mix(scalars[typ], place)
 	}
 	if enough {
 		return
@@ -171,33 +206,44 @@ func (l *Look) list(kind Kind, n int, place func() string, start []string) {
 	if kind != Numbers {
 		l.Flags = false
 	}
-	what := map[Kind]string{Numbers: "lists of numbers", Strings: "lists of strings"}[kind]
+	what := map[Kind]string{Numbers: listsOfNumbers, Strings: "lists of strings"}[kind]
+	show := "[" + strings.Join(start, ", ")
+	if n > len(start) {
+		show += ", ..."
+	}
+	show = example(show + "]")
+	switch {
+	case enough:
+	case n == 0:
+		l.empty++
+	case kind == Numbers:
+		l.vectors++
+		i := slices.IndexFunc(l.lengths, func(x length) bool { return x.numbers == n })
+		if i < 0 {
+			i = len(l.lengths)
+			l.lengths = append(l.lengths, length{numbers: n, place: place()})
+		}
+		l.lengths[i].lists++
+		l.vector = cmp.Or(l.vector, show)
+	}
 	switch {
 	case l.Kind == Empty && n == 0:
 		l.Kind, l.Type = Strings, emptyLists
 		return
 	case l.Kind == Empty, l.Type == emptyLists && n > 0:
-		l.Kind, l.Type, l.Example = kind, what, "["+strings.Join(start, ", ")
-		if n > len(start) {
-			l.Example += ", ..."
-		}
-		l.Example = example(l.Example + "]")
+		l.Kind, l.Type, l.Example = kind, what, show
 	case l.Kind == kind:
 	case l.Kind == Scalars && l.Text:
 		l.Type = "string"
 	case n > 0 && !enough:
-		l.mix(what)
-	}
-	switch {
-	case l.Kind != Numbers || enough || n == 0:
-	case l.place == "":
-		l.Dim, l.place = n, place()
-	case n != l.Dim && l.Ragged == "":
-		l.Ragged = fmt.Sprintf("%d in %s, %d in %s", l.Dim, l.place, n, place())
+		l.mix(what, place)
 	}
 }
 
-const emptyLists = "empty lists"
+const (
+	emptyLists     = "empty lists"
+	listsOfNumbers = "lists of numbers"
+)
 
 // element adds a number of a list, before the list.
 func (l *Look) element(is Is, text []byte) {
@@ -206,21 +252,21 @@ func (l *Look) element(is Is, text []byte) {
 }
 
 // other adds a value that no item can hold, with its type in words.
-func (l *Look) other(what string) {
+func (l *Look) other(what string, place func() string) {
 	enough := l.Enough()
 	l.values++
 	switch {
 	case l.Kind == Empty:
 		l.Kind, l.Type = Other, what
 	case l.Kind != Mixed && (l.Kind != Other || l.Type != what) && !enough:
-		l.mix(what)
+		l.mix(what, place)
 	}
 }
 
 // mix notes values of different types.
-func (l *Look) mix(what string) {
+func (l *Look) mix(what string, place func() string) {
 	if l.Kind != Mixed {
-		l.Type = fmt.Sprintf("values of several types, %s and %s", l.Holds(), what)
+		l.Type = fmt.Sprintf("values of several types, %s and, in %s, %s", l.Holds(), place(), what)
 	}
 	l.Kind, l.Flags, l.Unique = Mixed, false, false
 }

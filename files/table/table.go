@@ -27,12 +27,13 @@ const (
 	BareList // text that may be a list of strings without quotes, as [a, b]
 	Entries  // a sparse vector
 	Blob     // bytes
+	Cut      // text that is an array without most of its numbers
 	Object   // nothing that an item can hold
 )
 
 func (is Is) String() string {
 	return [...]string{"null", "a string", "a bool", "a number", "a number", "a time", "a list", "a string",
-		"a sparse vector", "bytes", "an object"}[is]
+		"a sparse vector", "bytes", "a cut array", "an object"}[is]
 }
 
 // Field returns the type of a field that has such values.
@@ -47,6 +48,7 @@ type Cell interface {
 	// the elements of a list up to the first for which f is false; returns how many there are
 	List(f func(is Is, text []byte) bool) (int, error)
 	Floats(dst []float32) ([]float32, error) // a list of numbers, appended to dst
+	Float32() (float32, error)               // a number of a vector
 	Entries(x *Sparse) error                 // a sparse vector, appended to x in any order
 	Value(typ string) (any, error)           // a value of a field of this type
 }
@@ -85,6 +87,7 @@ type Table struct {
 	dense  [][]float32 // by column: memory of its vector
 	sparse []Sparse    // the same
 	sorter matrix.Sorter
+	wide   []*wide
 }
 
 // New returns the table of a format. name is that of the file, for errors.
@@ -116,6 +119,9 @@ func (t *Table) Map(uses []Use) error {
 		return matrix.FileError(t.name, err)
 	}
 	t.uses, t.dense, t.sparse = uses, make([][]float32, len(uses)), make([]Sparse, len(uses))
+	if err := t.spread(); err != nil {
+		return matrix.FileError(t.name, err)
+	}
 	t.rows.Map(columns, uses)
 	return nil
 }
@@ -131,7 +137,7 @@ func (t *Table) Shape() (*Shape, error) {
 	shape := &Shape{}
 	for i, u := range t.uses {
 		c := &t.columns[i]
-		if m, ok := t.rows.(Measurer); ok && (u.Role == AsVector || u.Role == AsCode) {
+		if m, ok := t.rows.(Measurer); ok && (u.Role == AsVector && c.Dim == 0 || u.Role == AsCode) {
 			n, err := m.Measure(i, u)
 			if err != nil {
 				return nil, matrix.FileError(t.name, err)
@@ -142,6 +148,10 @@ func (t *Table) Shape() (*Shape, error) {
 		case AsVector:
 			shape.Vectors = append(shape.Vectors, Vector{Name: u.Name, Dim: c.Dim,
 				Sparse: c.Kind == SparseVectors})
+		case AsElement:
+			if w := t.wide[i]; u.At == 0 {
+				shape.Vectors = append(shape.Vectors, Vector{Name: u.Name, Dim: len(w.x)})
+			}
 		case AsField:
 			shape.Fields = append(shape.Fields, Field{u.Name, c.Type})
 		case AsCode:
@@ -162,6 +172,12 @@ func (t *Table) Next(item *Item) error {
 	}
 	item.Reset()
 	t.item = item
+	for i, w := range t.wide {
+		if w != nil && t.uses[i].At == 0 {
+			w.n = 0
+			clear(w.has)
+		}
+	}
 	bad, err := t.rows.Next(t.take)
 	if err != nil {
 		if t.err = err; err != io.EOF {
@@ -169,11 +185,20 @@ func (t *Table) Next(item *Item) error {
 		}
 		return t.err
 	}
-	if t.row++; bad != nil {
-		return t.Fail(bad)
+	t.row++
+	for i, w := range t.wide {
+		if w != nil && t.uses[i].At == 0 && bad == nil {
+			bad = t.whole(w, item)
+		}
+	}
+	if bad != nil {
+		return t.Fail(matrix.OfKey(item.Key, bad))
 	}
 	return nil
 }
+
+// Line implements Items.
+func (t *Table) Line() int { return t.rows.Line() }
 
 // Fail returns err as an error about the item that Next returned last.
 func (t *Table) Fail(err error) error {
@@ -210,9 +235,14 @@ func (t *Table) put(i int, is Is, c Cell) (err error) {
 		if is != Text && is != Int && is != Time {
 			return fmt.Errorf("is %s: keys are strings, integers or times", is.what(c))
 		}
-		if it.Key, err = text(c); err == nil && it.Key == "" {
+		key, err := text(c)
+		if err == nil && key == "" {
 			err = errNoKey
 		}
+		if err == nil { // else errors would name it
+			it.Key = key
+		}
+		return err
 	case AsLabels:
 		return t.labels(i, is, c)
 	case AsLabel:
@@ -247,6 +277,15 @@ func (t *Table) put(i int, is Is, c Cell) (err error) {
 			return err
 		}
 		return fmt.Errorf("is %s, where a vector is expected, a list of numbers", is.what(c))
+	case AsElement:
+		if is == List || is == Entries || is == Object || is == Cut {
+			return fmt.Errorf("is %s, where a number is expected", is)
+		}
+		w := t.wide[i]
+		w.x[u.At], err = c.Float32()
+		w.has[u.At] = true
+		w.n++
+		return err
 	case AsField:
 		if is == List || is == Object {
 			return fmt.Errorf("is %s, where a string, a number or a bool is expected", is.what(c))
@@ -264,7 +303,7 @@ func (t *Table) put(i int, is Is, c Cell) (err error) {
 
 // what returns a value in words, and as text if it is some.
 func (is Is) what(c Cell) string {
-	if is == List || is >= Entries {
+	if is == List || is == Entries || is == Blob || is == Object {
 		return is.String()
 	}
 	b, err := c.Text()
@@ -394,11 +433,15 @@ type Column struct {
 	Kind Kind
 	Type string // of Scalars the type of the field, else the type in words
 
-	Dim    int    // of Numbers: the length of the lists; 0 if there was none
-	Ragged string // of Numbers: in words, two rows whose lists differ in length; else ""
+	Dim    int    // of Numbers: the length of nearly all lists; 0 if there was none
+	Ragged string // of Numbers: in words, two rows whose lists differ in length, as many do; else ""
+	Lists  bool   // of other columns: some values are lists of numbers
+	Cut    string // the place of the first array that numpy cut when it printed it; else ""
 	Whole  bool   // of Numbers: all are written as whole; of Scalars of Type float: all are whole, as 1.0 is
 	Flags  bool   // all values are bools, or all are 0 or 1; of Numbers: all numbers are 0 or 1
-	Unique bool   // of strings, ints and times: no value comes twice
+	// of Scalars: nearly all values are numbers
+	Numeric bool
+	Unique  bool // of strings, ints and times: no value comes twice
 	// of Type string in a .csv: the first values are lists of strings, some without quotes, as [a, b]: each
 	// element is a label
 	Listed bool
@@ -423,6 +466,7 @@ const (
 	AsPayload // the payload: bytes
 	AsCode    // the code: bytes
 	AsVector  // the vector of modality Use.Name
+	AsElement // number Use.At of the vector of modality Use.Name
 	AsField   // the value of field Use.Name
 )
 
@@ -431,6 +475,7 @@ type Use struct {
 	Role Role
 	Name string // of the modality, field or label
 	Type string // of a field: the type that the text of a .csv is parsed as
+	At   int    // of an element
 
 	Separator string // of labels: what stands between those of one string; "": a string is one label
 }
@@ -477,6 +522,8 @@ func (c *Column) Suits(u Use) error {
 		suits, want = c.Kind == Bytes, "payloads and codes are bytes"
 	case AsVector:
 		suits, want = c.Kind == Numbers || c.Kind == SparseVectors, "vectors are lists of numbers"
+	case AsElement:
+		suits, want = c.Numeric, "the numbers of a vector are expected"
 	case AsField:
 		suits, want = c.Kind == Scalars || c.Text && u.Type == "string",
 			"fields are strings, integers, numbers, bools or times"
@@ -565,7 +612,10 @@ type Items interface {
 	// more costs only that item, and the next call goes on. Any other error is final.
 	Next(item *Item) error
 
-	// Fail returns err as an error about the item that Next returned last, with its place.
+	// Line returns the line of the item that Next returned last, 0 if the file has no lines.
+	Line() int
+
+	// Fail returns err as an error about that item, with its place.
 	Fail(err error) error
 
 	// Close closes the file. A second Close does nothing.

@@ -83,7 +83,7 @@ var house = plan{
 			"files/parquet": {parquet, compress, brotli, lz4}},
 		{"files/table": nil},
 		{"files/internal/jsontext": nil},
-		{"files/internal/matrix": nil},
+		{"files/internal/matrix": {compress}},
 
 		// The database.
 		{"db": {pebble, roaring}},

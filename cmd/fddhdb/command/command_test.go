@@ -103,7 +103,7 @@ func TestContract(t *testing.T) {
 	root := rootCommand(newTestEnv())
 	contract := map[string]string{
 		"init":        "collection json modality codes hash field metric space-of shared",
-		"import":      "collection json vectors codes pictures encoder folder-labels thumbnails sync texts text-column hash labels label-names keys fields merge on-error dry-run init index index-words items key-column label-column label-separator vector-column field-column model",
+		"import":      "collection json vectors codes pictures encoder folder-labels thumbnails sync texts text-column hash labels label-names keys fields merge on-error on-duplicate dry-run init index index-words items key-column label-column label-separator vector-column field-column model",
 		"put":         "collection json vector picture thumbnails labels field",
 		"get":         "collection json space",
 		"delete":      "collection json where",

@@ -67,7 +67,7 @@ func TestVerbsOfAnotherProgram(t *testing.T) {
 		}
 	}
 	out, _, _ := run("import", "--help")
-	if !strings.Contains(out, "other import (--items FILE | ") || strings.Contains(out, "fddhdb import") {
+	if !strings.Contains(out, "other import (FILE | FOLDER | ") || strings.Contains(out, "fddhdb import") {
 		t.Error(out)
 	}
 }

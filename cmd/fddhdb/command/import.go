@@ -42,17 +42,21 @@ type importing struct {
 	created *db.Schema // schema of the collection of --init
 	skipped source.SkippedRows
 	known   int // pictures that were stored already
+	twice   int // rows whose keys other rows have, of which only one is stored
 	deleted int // items of --sync
 	parts
 }
 
 func importCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "import DIR (--items FILE | --vectors NAME=FILE | --pictures FOLDER)", "Bring items in from files", `
+	v := e.verb(groupItems, "import DIR (FILE | FOLDER | --vectors NAME=FILE)", "Bring items in from files", `
 		Import stores items from files: whole items from one file, or a file for each
-		part of the items, whose row i is item i. - is standard input.
+		part of the items, whose row i is item i. - is standard input. FILE alone is that of
+		--items, and FOLDER that of --pictures.
 
 		  --items FILE         whole items: .jsonl or .parquet of export --items, or a
-		                       table of another program, .parquet, .jsonl or .csv
+		                       table of another program, .parquet, .jsonl, .json (an
+		                       array of objects), or .csv (commas, semicolons or tabs);
+		                       .npy or .npz, vectors alone
 		  --vectors NAME=FILE  vectors of a modality, dense or sparse: .npy, .npz
 		                       (FILE.npz:MEMBER), .csv, .jsonl (FILE.jsonl:MEMBER),
 		                       .parquet (FILE.parquet:COLUMN), .mat of MATLAB v5 to v7
@@ -71,6 +75,8 @@ func importCommand(e *env) *cobra.Command {
 		                       folders below it
 		  --texts FILE         texts, one a line of a .txt, or the column --text-column of a
 		                       .jsonl, .csv or .parquet, for a collection with a --hash
+
+		Any file may be compressed: .jsonl.gz, .npy.zst.
 
 		Import guesses what the columns of a table are. The key is the first of key, id,
 		_id, uuid, path and filename with distinct values. Labels are the first of labels,
@@ -91,7 +97,9 @@ func importCommand(e *env) *cobra.Command {
 		to go on.
 
 		A bad row ends the import. --on-error skip leaves bad rows out and prints the
-		reasons on stderr. Files with different numbers of rows are always refused.
+		reasons on stderr. Files with different numbers of rows are always refused. A row
+		whose key an earlier row has is bad, too; --on-duplicate first or last stores one of
+		them.
 
 		--pictures stores an item for each picture. The key is the path below FOLDER. Fields
 		are width, height, bytes, modified, and what the camera noted: taken_at and camera.
@@ -122,14 +130,14 @@ func importCommand(e *env) *cobra.Command {
 		which all items get codes. The collection needs the modalities of the model.`, `
 		fddhdb import wiki.db --init --vectors image=train_image.npy \
 		    --vectors text=train_text.npy --labels train_labels.npy
-		fddhdb import shop.db --init --items products.parquet --index price,maker
-		fddhdb import photos.db --init --pictures ~/Pictures --thumbnails
+		fddhdb import shop.db products.parquet --init --index price,maker
+		fddhdb import photos.db ~/Pictures --init --thumbnails
 		fddhdb import copies.db --init --pictures ~/Pictures --hash pdq
 		fddhdb import mails.db --init --texts mails.jsonl --text-column body --key-column id
 		fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
 		fddhdb import shop.db --init --items products.csv --key-column sku \
 		    --label-column 'is_*' --vector-column image=embedding
-		gzip -dc logs.jsonl.gz | fddhdb import logs.db --init --items -
+		fddhdb import logs.db --init --items logs.jsonl.gz
 		fddhdb import shop.db --items changes.jsonl --merge
 		fddhdb import wiki.db --vectors image=new_image.npy --keys new_keys.txt \
 		    --on-error skip
@@ -142,7 +150,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names.LabelNames, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.names.Keys, "keys", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.names.Fields, "fields", "", "fields, a `FILE`.csv or .jsonl")
-	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv or .parquet")
+	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .json, .csv, .parquet or .npy")
 	f.StringVar(&o.names.Pictures.Folder, "pictures", "", "pictures, a `FOLDER`")
 	f.StringVar(&o.encoder, "encoder", "", "with --init: the `COMMAND` that makes vectors of the pictures")
 	f.BoolVar(&o.names.Pictures.Labels, "folder-labels", false, "label a picture with the folders on its path")
@@ -164,6 +172,8 @@ func importCommand(e *env) *cobra.Command {
 		"leave aside what the items have and the collection has not")
 	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
 	f.Var(flags.OnError{Skip: &o.skip}, "on-error", "what a bad row does: stop or skip")
+	f.Var(flags.Choice[source.Duplicates]{Words: []string{"error", "first", "last"}, Value: &say.Twice},
+		"on-duplicate", "which row with a key that comes twice is stored, or neither")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, store nothing")
 	v.count(&o.numberFrom, "number-from", 0, 0, "keys are numbers: row 0 has `N` (default: the next free ones)")
 	v.count(&o.fromRow, "from-row", 0, 0, "begin at row `N`, from 0 (default: where this import was interrupted)")
@@ -172,8 +182,8 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
 	f.StringVar(&o.words, "index-words", "", "the text fields whose words --init indexes: `all|none|LIST`")
 	usage.Matter(f, "init", "vectors", "labels", "keys", "items", "key-column", "label-column",
-		"vector-column", "codes", "fields", "merge", "on-error", "dry-run", "pictures", "texts", "hash",
-		"encoder", "sync")
+		"vector-column", "codes", "fields", "merge", "on-error", "on-duplicate", "dry-run", "pictures",
+		"texts", "hash", "encoder", "sync")
 	return v.does(func() error {
 		if o.model != "" {
 			return v.importModel(o.model)
@@ -187,8 +197,34 @@ func newImporting(v *verb) *importing {
 		vectorColumns: flags.NamedList{Kind: "MODALITY=COLUMN"}}
 }
 
+// named sets the flag of a file or folder that is named without one.
+func (o *importing) named() error {
+	if len(o.args) < 2 {
+		return nil
+	}
+	file, more := o.args[1], o.args[2:]
+	flag := "items"
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		flag = "pictures"
+	}
+	switch {
+	case len(more) > 0:
+		return exit.Usagef("import takes one file of whole items, and %q and %q are given: import one after the other; files of parts of items go by --vectors NAME=FILE, --labels and --keys",
+			file, more[0])
+	case file == "":
+		return exit.Usagef("\"\": the name of a file or folder is expected")
+	case o.given(flag):
+		return exit.Usagef("%q and --%s: one of them is possible in an import", file, flag)
+	}
+	return o.f.Set(flag, file)
+}
+
 func (o *importing) run() error {
-	if err := o.check(); err != nil {
+	err := o.named()
+	if err == nil {
+		err = o.check()
+	}
+	if err != nil {
 		return err
 	}
 	start := time.Now()
@@ -198,7 +234,7 @@ func (o *importing) run() error {
 	if o.stdin != nil {
 		defer o.stdin.Close()
 	}
-	err := o.load()
+	err = o.load()
 	if o.Files != nil {
 		for _, v := range o.Vectors {
 			if v.HasHeader() {
@@ -295,6 +331,8 @@ func (o *importing) check() error {
 		return exit.Usagef("--hash makes the codes of --pictures or --texts, which is missing: init --hash declares a collection")
 	case o.given("text-column") && o.texts == "":
 		return exit.Usagef("--text-column is about the columns of --texts, which is missing")
+	case o.given("on-duplicate") && o.items+o.texts+n.Keys == "":
+		return exit.Usagef("--on-duplicate is about the keys of --items, --texts or --keys, which is missing")
 	case o.given("number-from") && hashes:
 		return exit.Usagef("--number-from: the key of a picture is its path, that of a text its number or a column")
 	case len(whole) > 1:
@@ -318,7 +356,7 @@ func (o *importing) check() error {
 	case len(whole) > 0:
 		return nil
 	case !parts:
-		return exit.Usagef("import needs a file: --items FILE, --vectors NAME=FILE, --codes FILE, --labels FILE, --fields FILE, --pictures FOLDER or --texts FILE")
+		return exit.Usagef("import needs a file: one of items, a folder of pictures, --vectors NAME=FILE, --codes FILE, --labels FILE, --fields FILE or --texts FILE")
 	case n.LabelNames != "" && n.Labels == "":
 		return exit.Usagef("--label-names names the labels of --labels, which is missing")
 	case o.merge && n.Keys == "":
@@ -536,7 +574,7 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 		}
 		err := r.Err
 		if err == nil {
-			if err = o.put(&r.Item); err == nil && (o.b.Full() || slow && time.Since(began) > picturesTime) {
+			if err = o.put(r); err == nil && (o.b.Full() || slow && time.Since(began) > picturesTime) {
 				began = time.Now()
 				return o.commit(true)
 			}
@@ -545,8 +583,13 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 					exit.Reason(err.Error()))}
 			}
 		}
-		if err == source.ErrUnchanged {
+		switch err {
+		case source.ErrUnchanged:
 			o.known++
+			o.row++
+			return nil
+		case source.ErrDuplicate:
+			o.twice++
 			o.row++
 			return nil
 		}
@@ -585,6 +628,7 @@ func (o *importing) report(took float64) error {
 			Items   int                     `json:"items"`
 			Skipped int                     `json:"skipped"`
 			Known   int                     `json:"unchanged,omitempty"`
+			Twice   int                     `json:"duplicates,omitempty"`
 			Deleted int                     `json:"deleted,omitempty"`
 			Seconds float64                 `json:"seconds"`
 			Rate    float64                 `json:"items_per_second"`
@@ -592,7 +636,8 @@ func (o *importing) report(took float64) error {
 			From    int                     `json:"resumed_at,omitempty"`
 			Reasons []*source.SkippedReason `json:"skipped_reasons,omitempty"`
 			Columns []source.MappedColumn   `json:"columns,omitempty"`
-		}{o.stored, o.skipped.N, o.known, o.deleted, took, rate, o.dryRun, o.from, o.skipped.Groups, columns})
+		}{o.stored, o.skipped.N, o.known, o.twice, o.deleted, took, rate, o.dryRun, o.from, o.skipped.Groups,
+			columns})
 	}
 	if o.dryRun && columns != nil {
 		rows := make([][]any, len(columns))
@@ -612,7 +657,7 @@ func (o *importing) report(took float64) error {
 	for _, x := range []struct {
 		what string
 		n    int
-	}{{"skipped", o.skipped.N}, {"unchanged", o.known}, {"deleted", o.deleted}} {
+	}{{"skipped", o.skipped.N}, {"unchanged", o.known}, {"duplicates", o.twice}, {"deleted", o.deleted}} {
 		if x.n > 0 {
 			more += fmt.Sprintf(", %s %s", x.what, term.Thousands(x.n))
 		}

@@ -87,6 +87,7 @@ type importMark struct {
 	Files   string                  `json:"files"` // importID.files
 	Row     int                     `json:"row"`   // the first row that is not in
 	Items   int                     `json:"items"` // that are in
+	Twice   int                     `json:"twice,omitempty"`
 	Skipped []*source.SkippedReason `json:"skipped,omitempty"`
 }
 
@@ -168,6 +169,7 @@ func (o *importing) begin(d api.Database, c api.Collection) error {
 			o.Names(), o.rowsIn(mark.Row), mark.Row)
 	default:
 		o.from, o.before, o.stored = mark.Row, mark.Items, mark.Items
+		o.twice = mark.Twice
 		o.skipped.GoOn(mark.Skipped)
 		o.Warnf("going on at row %s, where this import was interrupted (--from-row 0 begins again)",
 			o.ofRows(o.from))
@@ -188,7 +190,8 @@ func (o *importing) ofRows(n int) string {
 func (o *importing) rowsIn(n int) string { return o.ofRows(n) + " rows are in" }
 
 // put adds the item of the next row. One that gives ErrInvalid is left out.
-func (o *importing) put(item *db.Item) error {
+func (o *importing) put(r *source.Row) error {
+	item := &r.Item
 	numbered := o.given("number-from")
 	switch {
 	case numbered && item.Key != "":
@@ -213,17 +216,22 @@ func (o *importing) put(item *db.Item) error {
 		}
 	}
 	err := add(o.b)
-	if err == nil {
+	switch {
+	case err != nil:
+		return err
+	case r.Again:
+		o.twice++
+	default:
 		o.waiting++
-		o.row++
 	}
-	return err
+	o.row++
+	return nil
 }
 
 // commit stores the batch, with a mark or without one.
 func (o *importing) commit(mark bool) error {
 	if mark = mark && !o.dryRun && o.id != (importID{}); mark {
-		if err := o.id.put(o.b, o.into, importMark{o.id.files, o.row, o.stored + o.waiting,
+		if err := o.id.put(o.b, o.into, importMark{o.id.files, o.row, o.stored + o.waiting, o.twice,
 			slices.Clone(o.skipped.Groups)}); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -113,8 +114,8 @@ func interrupt(t *testing.T, dir string, id importID, rows int, skipped ...int) 
 		if slices.Contains(skipped, i) {
 			o.skipped.Add(i, fmt.Sprintf("x.npy: row %d, column 0: NaN", i))
 			o.row++
-		} else if err := o.put(&db.Item{Vectors: map[string][]float32{"image": {float32(i),
-			0}}}); err != nil {
+		} else if err := o.put(&source.Row{Item: db.Item{Vectors: map[string][]float32{"image": {float32(i),
+			0}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

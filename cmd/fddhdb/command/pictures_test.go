@@ -441,22 +441,22 @@ func TestMistakesWithPictures(t *testing.T) {
 	folder, _ := album(t)
 	f := empty(t)
 	for want, args := range map[string]string{
-		"--pictures takes pdq, phash, dhash":       "--init --pictures " + folder + " --hash simhash",
-		`--hash "pdq": --texts takes simhash`:      "--init --texts x.txt --hash pdq",
-		"no such file":                             "--init --pictures " + folder + "/none",
-		"it is a file; a folder is expected":       "--init --pictures " + folder + "/notes.txt",
-		"--encoder and --hash":                     "--init --pictures " + folder + " --hash pdq --encoder x",
-		"--encoder is about --init":                "--encoder x --pictures " + folder,
-		"--sync is about --pictures":               "--sync --items x.jsonl",
-		"--hash makes the codes":                   "--init --hash pdq --items x.jsonl",
-		"--pictures and --texts":                   "--init --pictures " + folder + " --texts x.txt",
-		"--pictures has whole items":               "--init --pictures " + folder + " --labels x.txt",
-		"the key of a picture is its path":         "--init --number-from 3 --pictures " + folder,
-		"--text-column is about the columns":       "--init --text-column a --pictures " + folder,
-		".txt, .jsonl, .csv and .parquet are read": "--init --texts " + folder + "/scene.png",
+		"--pictures takes pdq, phash, dhash":      "--init --pictures " + folder + " --hash simhash",
+		`--hash "pdq": --texts takes simhash`:     "--init --texts x.txt --hash pdq",
+		"no such file":                            "--init --pictures " + folder + "/none",
+		"it is a file; a folder is expected":      "--init --pictures " + folder + "/notes.txt",
+		"--encoder and --hash":                    "--init --pictures " + folder + " --hash pdq --encoder x",
+		"--encoder is about --init":               "--encoder x --pictures " + folder,
+		"--sync is about --pictures":              "--sync --items x.jsonl",
+		"--hash makes the codes":                  "--init --hash pdq --items x.jsonl",
+		"--pictures and --texts":                  "--init --pictures " + folder + " --texts x.txt",
+		"--pictures has whole items":              "--init --pictures " + folder + " --labels x.txt",
+		"the key of a picture is its path":        "--init --number-from 3 --pictures " + folder,
+		"--text-column is about the columns":      "--init --text-column a --pictures " + folder,
+		".json, .csv and .parquet files are read": "--init --texts " + folder + "/scene.png",
 	} {
 		code, _, stderr := do(t, append([]string{"import", f.db}, strings.Fields(args)...)...)
-		if code == 0 || !strings.Contains(strings.ReplaceAll(stderr, "files are read", "are read"), want) {
+		if code == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("import %s: %d, %s", args, code, stderr)
 		}
 	}

@@ -265,7 +265,7 @@ func checkArgs(use string) cobra.PositionalArgs {
 			}
 		}
 		if len(args) > n && !strings.Contains(use, "KEY...") && !strings.Contains(use, "DIR...") &&
-			!strings.Contains(use, "[WORDS") {
+			!strings.Contains(use, "[WORDS") && !strings.Contains(use, "(FILE") {
 			return exit.Usagef("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[n], cmd.Use)
 		}
 		for _, key := range args[min(1, len(args)):] {

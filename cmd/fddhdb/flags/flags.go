@@ -277,6 +277,31 @@ func (f *Include) Set(s string) error {
 	return nil
 }
 
+// Choice is the value of a flag that is one of several words. Value is the number of the word.
+type Choice[T ~uint8] struct {
+	Words []string
+	Value *T
+}
+
+func (f Choice[T]) Type() string { return strings.Join(f.Words, "|") }
+
+func (f Choice[T]) String() string {
+	if f.Value == nil {
+		return ""
+	}
+	return f.Words[*f.Value]
+}
+
+func (f Choice[T]) Set(s string) error {
+	i := slices.Index(f.Words, s)
+	if i < 0 {
+		last := len(f.Words) - 1
+		return fmt.Errorf("%s and %s are possible", strings.Join(f.Words[:last], ", "), f.Words[last])
+	}
+	*f.Value = T(i)
+	return nil
+}
+
 // OnError is the value of --on-error.
 type OnError struct{ Skip *bool }
 

@@ -232,14 +232,15 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 
 // enumerations are the values of flags with few values.
 var enumerations = map[string][]string{
-	"rerank":   {"auto", "projection", "none", "asymmetric"},
-	"include":  {"labels", "fields", "payload", "vectors"},
-	"method":   {"auto", "labels", "joint", "paper"},
-	"teacher":  {"auto", "labels", "modality", "self"},
-	"on-error": {"stop", "skip"},
-	"index":    {"all", "none"}, // of import
-	"features": {"raw", "zscore", "hellinger", "log", "l2", "hellinger-l2"},
-	"map":      {"rbf", "linear", "rbf+linear"},
+	"rerank":       {"auto", "projection", "none", "asymmetric"},
+	"include":      {"labels", "fields", "payload", "vectors"},
+	"method":       {"auto", "labels", "joint", "paper"},
+	"teacher":      {"auto", "labels", "modality", "self"},
+	"on-error":     {"stop", "skip"},
+	"on-duplicate": {"error", "first", "last"},
+	"index":        {"all", "none"}, // of import
+	"features":     {"raw", "zscore", "hellinger", "log", "l2", "hellinger-l2"},
+	"map":          {"rbf", "linear", "rbf+linear"},
 }
 
 // namedCandidates completes NAME=, and after it one of the words, or a file if the flag
@@ -265,6 +266,8 @@ func (w completer) argumentCandidates(cmd *cobra.Command, dir string, args []str
 	switch place {
 	case "DIR", "DIR|URL", "URL", "[URL]":
 		return candidates{dirs: true}
+	case "(FILE":
+		return candidates{files: true}
 	case "KEY", "KEY...", "(KEY...":
 		keys := w.keys(cmd, dir, word)
 		return candidates{words: slices.DeleteFunc(keys,

@@ -3,7 +3,6 @@ package source
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -29,7 +28,7 @@ type Fields struct {
 
 // OpenFields reads a .csv or .jsonl file of fields.
 func OpenFields(file string) (*Fields, error) {
-	if strings.EqualFold(filepath.Ext(file), ".parquet") {
+	if files.Extension(file) == ".parquet" {
 		return nil, exit.Usagef("--fields %s: fields are read from .csv or .jsonl; --items takes them from a .parquet, and --merge adds them to items that are there", file)
 	}
 	t, err := files.OpenTable(file, file)

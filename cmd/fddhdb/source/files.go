@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -85,7 +84,7 @@ func OpenFiles(n FileNames) (*Files, error) {
 }
 
 func (in *Files) open(n FileNames) (err error) {
-	if strings.EqualFold(filepath.Ext(n.Items.Path), ".mat") {
+	if files.Extension(n.Items.Path) == ".mat" {
 		return exit.Usagef("--items %s: a .mat has no items, but matrices: --vectors NAME=%[1]s:VARIABLE for each modality, and --labels %[1]s:VARIABLE", n.Items.Name)
 	}
 	for _, v := range n.Vectors {
@@ -106,7 +105,7 @@ func (in *Files) open(n FileNames) (err error) {
 			return in.Labels, err
 		}},
 		{n.Fields, func() (Source, error) { in.Fields, err = OpenFields(n.Fields); return in.Fields, err }},
-		{n.Keys, func() (Source, error) { return OpenKeys(n.Keys) }},
+		{n.Keys, func() (Source, error) { return OpenKeys(n.Keys, n.Mapping.Twice) }},
 		{n.Pictures.Folder, func() (Source, error) {
 			in.Made, err = OpenPictures(n.Pictures)
 			return in.Made, err

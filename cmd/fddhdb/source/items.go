@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +23,6 @@ import (
 // Items is a file of whole items.
 type Items struct {
 	file    string
-	lines   bool // row i is line i+1
 	r       table.Items
 	say     Mapping
 	lenient bool // ignore values that the collection has no place for
@@ -34,6 +32,7 @@ type Items struct {
 	note     string
 	otherKey string // advice where the key was guessed
 	keyless  bool   // no column is the key
+	noVector error  // why no column is a vector
 
 	// Set by Check.
 	dims   map[string]int
@@ -49,10 +48,8 @@ type Items struct {
 // OpenItems opens a file of whole items. The mapping is about the columns of a table. A value that the
 // collection has no place for is ignored if lenient, else it is an error.
 func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
-	ext := strings.ToLower(filepath.Ext(in.Path))
-	if !slices.Contains([]string{".jsonl", ".csv", ".parquet"}, ext) {
-		return nil, exit.Usagef("--items %s: .jsonl, .csv and .parquet files are read, not %s", in.Name,
-			term.FileKind(in.Path))
+	if err := tableFile("--items", in, ".jsonl", ".json", ".csv", ".parquet", ".npy", ".npz"); err != nil {
+		return nil, err
 	}
 	r, err := files.OpenItems(in.Path, in.Name)
 	if err != nil {
@@ -62,8 +59,23 @@ func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
 		_ = r.Close() // nothing was written
 		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --label-separator, --vector-column and --field-column are about columns", in.Name)
 	}
-	return &Items{file: in.Name, lines: ext == ".jsonl", r: r, say: say, lenient: lenient,
-		fields: map[string]any{}}, nil
+	return newItems(in, r, say, lenient), nil
+}
+
+func newItems(in Input, r table.Items, say Mapping, lenient bool) *Items {
+	return &Items{file: in.Name, r: r, say: say, lenient: lenient, keys: keySet{policy: say.Twice},
+		fields: map[string]any{}}
+}
+
+// tableFile refuses a file of a flag that is no table, by its name.
+func tableFile(flag string, in Input, extensions ...string) error {
+	file, _ := files.Cut(in.Path)
+	if slices.Contains(extensions, files.Extension(file)) {
+		return nil
+	}
+	last := len(extensions) - 1
+	return exit.Usagef("%s %s: %s and %s files are read, not %s", flag, in.Name,
+		strings.Join(extensions[:last], ", "), extensions[last], term.FileKind(in.Path))
 }
 
 // assign finds out what the columns of a table become, for a collection that is there, or without a schema
@@ -90,13 +102,22 @@ func (s *Items) assign(schema *db.Schema) error {
 		return err
 	}
 	s.note = m.note()
-	s.keyless = m.keyless
+	s.keyless, s.noVector = m.keyless, m.noVector()
 	if m.keyGuessed {
 		s.otherKey = ": --key-column names another column of keys"
 	}
-	s.columns = make([]MappedColumn, len(columns))
+	s.columns = []MappedColumn{}
 	for i, c := range columns {
-		s.columns[i] = MappedColumn{c.Name, c.Describe(), becomes(m.uses[i]), c.Example}
+		of := MappedColumn{c.Name, c.Describe(), becomes(m.uses[i]), c.Example}
+		if u := m.uses[i]; u.Role == table.AsElement {
+			if u.At > 0 {
+				continue
+			}
+			all := m.elements(u.Name)
+			last := columns[all[len(all)-1]].Name
+			of.Column, of.Type = c.Name+" to "+last, fmt.Sprintf("%d columns of numbers", len(all))
+		}
+		s.columns = append(s.columns, of)
 	}
 	return nil
 }
@@ -125,7 +146,7 @@ func becomes(u table.Use) string {
 		return "payload"
 	case table.AsCode:
 		return "code"
-	case table.AsVector:
+	case table.AsVector, table.AsElement:
 		return "vector " + u.Name
 	case table.AsField:
 		return "field " + u.Name
@@ -164,10 +185,15 @@ func (s *Items) Schema() (db.Schema, error) {
 		out.Bits = 8 * shape.Code
 	}
 	if len(out.Modalities) == 0 && out.Bits == 0 {
-		if err := s.firstBad(); err != nil {
-			return out, exit.Failedf("%w; and the other items do not say what collection to create", err)
+		err := s.noVector
+		if err == nil {
+			if err = s.firstBad(); err != nil {
+				return out, exit.Failedf("%w; and the other items do not say what collection to create", err)
+			}
+			err = exit.Failedf("%s: no item has a vector in \"vectors\", and not all have a \"code\": a collection is made of items with either",
+				s.file)
 		}
-		return out, exit.Failedf("%s: no item has vectors, and not all have codes, so that it does not say what collection to create: init first", s.file)
+		return out, err
 	}
 	return out, nil
 }
@@ -211,7 +237,7 @@ func (s *Items) checkColumns(m *mapper) error {
 	for i := range m.uses {
 		u, kind, known := &m.uses[i], "", true
 		switch u.Role {
-		case table.AsVector:
+		case table.AsVector, table.AsElement:
 			kind = "modality"
 			_, known = s.dims[u.Name]
 		case table.AsField:
@@ -234,20 +260,38 @@ func (s *Items) next(item *db.Item) error {
 	err := s.r.Next(&s.row)
 	s.n++
 	if err == nil {
-		if err = s.take(item); err == nil {
-			return nil
+		if err = s.take(item); err != nil {
+			if item.Key != "" {
+				err = fmt.Errorf("key %q: %w", item.Key, err)
+			}
+			err = s.r.Fail(err)
+		} else if err = s.addKey(item.Key); err == ErrDuplicate {
+			return err
+		} else if err != nil {
+			err = s.r.Fail(err)
 		}
-		err = s.r.Fail(err)
 	}
 	return ofRow(err)
 }
 
+// addKey refuses a key that an earlier row has.
+func (s *Items) addKey(key string) error {
+	place, kind := s.n-1, "row"
+	if line := s.r.Line(); line > 0 {
+		place, kind = line, "line"
+	}
+	first, err := s.keys.add(key, place)
+	if first >= 0 {
+		return fmt.Errorf("the key %q is that of %s %d, too%s%s", key, kind, first, s.otherKey, orDuplicate)
+	}
+	return err
+}
+
+func (s *Items) again() bool { return s.keys.again }
+
 // take converts the row in hand to an item of the collection.
 func (s *Items) take(item *db.Item) error {
 	item.Key, item.Labels, item.Payload = s.row.Key, s.row.Labels, s.row.Payload
-	if first := s.keys.add(item.Key, s.n-1); first >= 0 {
-		return fmt.Errorf("the key %q is that of %s, too%s", item.Key, s.place(first), s.otherKey)
-	}
 	for name, x := range s.row.Vectors {
 		dim, ok := s.dims[name]
 		switch {
@@ -295,14 +339,6 @@ func (s *Items) take(item *db.Item) error {
 		s.fields[name] = value
 	}
 	return nil
-}
-
-// place returns the name of a row for errors about the file.
-func (s *Items) place(row int) string {
-	if s.lines {
-		return fmt.Sprintf("line %d", row+1)
-	}
-	return fmt.Sprintf("row %d", row)
 }
 
 // unknown returns the error for a name that the collection does not have.
@@ -417,6 +453,14 @@ func (in Together) read(item *db.Item) error {
 	return bad
 }
 
+// again reports whether an earlier row has the key of the row that was read last, which replaces it.
+func (in Together) again() bool {
+	return slices.ContainsFunc(in, func(s Source) bool {
+		x, ok := s.(interface{ again() bool })
+		return ok && x.again()
+	})
+}
+
 // Rows go in runs from the goroutine that reads the files to the one that stores them, so that both work at
 // the same time and seldom wait for each other.
 const (
@@ -428,6 +472,7 @@ const (
 type Row struct {
 	Item    db.Item
 	Err     error
+	Again   bool      // an earlier row has its key, and it replaces that one
 	numbers []float32 // memory of its dense vectors and of the values of sparse ones
 	indices []uint32
 }
@@ -557,6 +602,7 @@ func (in Together) readRuns(ctx context.Context, from int, full chan<- *rowRun, 
 			}
 			r := run.next()
 			r.Set(&item, err)
+			r.Again = in.again()
 			bytes += 4 * len(r.numbers)
 		}
 		ends := run.err != nil

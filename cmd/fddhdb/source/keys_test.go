@@ -17,7 +17,7 @@ func TestKeySource(t *testing.T) {
 	dir := t.TempDir()
 	clitest.WriteFile(t, filepath.Join(dir, "keys.txt"),
 		"a\n\na\n"+strings.Repeat("x", db.MaxKeyBytes+1)+"\nb\n")
-	s := clitest.Must(OpenKeys(filepath.Join(dir, "keys.txt")))(t)
+	s := clitest.Must(OpenKeys(filepath.Join(dir, "keys.txt"), RefuseDuplicates))(t)
 	var good []string
 	bad := 0
 	for range s.Rows() {

@@ -2,7 +2,6 @@ package source
 
 import (
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,7 +26,7 @@ type Labels struct {
 // of classes, or that orders the labels of a text.
 func OpenLabels(file, names string) (*Labels, error) {
 	read := files.ReadLabels
-	if path, _ := files.Cut(file); strings.EqualFold(filepath.Ext(path), ".parquet") {
+	if path, _ := files.Cut(file); files.Extension(path) == ".parquet" {
 		read = columnLabels
 	}
 	labels, err := read(file)

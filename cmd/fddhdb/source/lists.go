@@ -75,15 +75,24 @@ func (s *Codes) CheckBits(c api.Collection, bits int) error {
 // Bits returns the length of the codes.
 func (s *Codes) Bits() int { return s.packed.Bits() }
 
-// OpenKeys reads keys, one a line.
-func OpenKeys(file string) (Source, error) {
-	keys, err := files.ReadLines(file)
-	var seen keySet
-	return &listed{file: file, rows: len(keys), add: func(item *db.Item, row int) error {
-		item.Key = keys[row]
-		return seen.check(file, item.Key, row)
-	}}, err
+// keyLines is a file of keys, one a line.
+type keyLines struct {
+	listed
+	seen keySet
 }
+
+// OpenKeys reads keys, one a line.
+func OpenKeys(file string, twice Duplicates) (Source, error) {
+	keys, err := files.ReadLines(file)
+	s := &keyLines{seen: keySet{policy: twice}}
+	s.listed = listed{file: file, rows: len(keys), add: func(item *db.Item, row int) error {
+		item.Key = keys[row]
+		return s.seen.check(file, item.Key, row)
+	}}
+	return s, err
+}
+
+func (s *keyLines) again() bool { return s.seen.again }
 
 // check refuses what is no key, and one that the file has twice.
 func (s *keySet) check(file, key string, row int) error {
@@ -96,34 +105,59 @@ func (s *keySet) check(file, key string, row int) error {
 	if len(key) > db.MaxKeyBytes {
 		return fail("line %d: a key of %d bytes, at most %d are possible", row+1, len(key), db.MaxKeyBytes)
 	}
-	if first := s.add(key, row); first >= 0 {
-		return fail("the key %q stands on line %d and on line %d", key, first+1, row+1)
+	first, err := s.add(key, row)
+	if first >= 0 {
+		return fail("the key %q stands on line %d and on line %d%s", key, first+1, row+1, orDuplicate)
 	}
-	return nil
+	return err
 }
+
+// Duplicates says what rows of a file with the same key do.
+type Duplicates byte
+
+const (
+	RefuseDuplicates Duplicates = iota // any but the first is an error of its row
+	FirstDuplicate                     // the first is stored
+	LastDuplicate                      // the last is stored
+)
+
+// ErrDuplicate is the error of a row whose key an earlier row has, which is stored.
+var ErrDuplicate = &RowError{errors.New("an earlier row has its key")}
+
+// orDuplicate is the advice for a key that a file has twice.
+const orDuplicate = " (--on-duplicate first or last takes one of them)"
 
 // A keySet finds duplicate keys in a file of any number of items. It holds hashes of 128 bits, which do not
 // collide by chance, in about 50 bytes a key.
 type keySet struct {
-	seeds [2]maphash.Seed
-	rows  map[[2]uint64]int
+	policy Duplicates
+	again  bool // an earlier row has the key of the row in hand, which replaces it
+	seeds  [2]maphash.Seed
+	rows   map[[2]uint64]int
 }
 
-// add adds the key of a row, "" if it has none. It returns the earlier row with the same key, or -1.
-func (s *keySet) add(key string, row int) (first int) {
-	if key == "" {
-		return -1
+// add adds the key of a row, "" if it has none. If duplicates are refused it returns the earlier row with the
+// same key, else -1.
+func (s *keySet) add(key string, row int) (first int, _ error) {
+	if s.again = false; key == "" {
+		return -1, nil
 	}
 	if s.rows == nil {
 		s.rows = map[[2]uint64]int{}
 		s.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 	}
 	hash := [2]uint64{maphash.String(s.seeds[0], key), maphash.String(s.seeds[1], key)}
-	if first, twice := s.rows[hash]; twice {
-		return first
+	first, twice := s.rows[hash]
+	switch {
+	case !twice:
+		s.rows[hash] = row
+	case s.policy == RefuseDuplicates:
+		return first, nil
+	case s.policy == FirstDuplicate:
+		return -1, ErrDuplicate
 	}
-	s.rows[hash] = row
-	return -1
+	s.again = twice
+	return -1, nil
 }
 
 // ParseQuery parses a vector of a modality that is typed.

@@ -24,6 +24,8 @@ type Mapping struct {
 	Fields  []string // COLUMN, or FIELD=COLUMN
 
 	Separator string // of several labels in a string; "": it is one label
+
+	Twice Duplicates // what rows with the same key do, which is not about columns
 }
 
 // A Mapped is a modality and its column.
@@ -65,14 +67,18 @@ func newMapper(file string, columns []table.Column, say *Mapping, schema *db.Sch
 		m.known(say)
 	}
 	if say.Key == "" {
-		m.guessKey()
+		m.guessKey(say.Twice)
 	}
 	if len(say.Labels) == 0 {
 		m.guessLabels()
 	}
+	m.guessWide(len(say.Vectors) == 0)
 	for i := range columns {
-		if !m.done[i] {
-			m.guess(i, say)
+		if m.done[i] {
+			continue
+		}
+		if err := m.guess(i, say); err != nil {
+			return nil, err
 		}
 	}
 	return m, m.separate(say.Separator)
@@ -127,16 +133,19 @@ func (m *mapper) use(flag string, i int, u table.Use) error {
 	}
 	if m.schema == nil && (c.Kind == table.Empty || c.Kind == table.Mixed) &&
 		(u.Role == table.AsField || u.Role == table.AsVector) {
-		return exit.Failedf("%s: %s: column %q has %s, which does not say what collection to create: init first", flag, m.file, c.Name, c.Holds())
+		return exit.Failedf("%s: %s: column %q has %s: what a new collection is made of needs values of one type",
+			flag, m.file, c.Name, c.Holds())
 	}
 	if u.Role == table.AsVector && c.Ragged != "" {
 		return exit.Failedf("%s: column %q has lists of different lengths, %s: the vectors of a modality have one", m.file, c.Name, c.Ragged)
 	}
-	if u.Role == table.AsVector || u.Role == table.AsField {
-		if j, ok := m.taken[u.Name]; ok {
+	if u.Role == table.AsVector || u.Role == table.AsField || u.Role == table.AsElement {
+		if j, ok := m.taken[u.Name]; ok && (u.Role != table.AsElement || u.At == 0) {
 			return exit.Usagef("%s: %q is to be of column %q and of column %q: names of modalities and fields are different", flag, u.Name, m.columns[j].Name, c.Name)
 		}
-		m.taken[u.Name] = i
+		if u.At == 0 {
+			m.taken[u.Name] = i
+		}
 	}
 	m.uses[i], m.done[i] = u, true
 	return nil
@@ -164,8 +173,15 @@ func (m *mapper) obey(say *Mapping) error {
 		}
 	}
 	for _, v := range say.Vectors {
-		if err := m.settle("--vector-column", v.Column,
-			table.Use{Role: table.AsVector, Name: v.Name}); err != nil {
+		const flag = "--vector-column"
+		i, err := m.find(flag, v.Column)
+		switch {
+		case err == nil:
+			err = m.use(flag, i, table.Use{Role: table.AsVector, Name: v.Name})
+		case strings.Contains(v.Column, "*"):
+			err = m.obeyWide(flag, v)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -238,6 +254,13 @@ func like(pattern, name string) bool {
 
 // known settles the columns that are named as what the collection has.
 func (m *mapper) known(say *Mapping) {
+	if all := m.schema.Modalities; len(m.columns) == 1 && len(all) == 1 && len(say.Vectors) == 0 {
+		c := &m.columns[0] // vectors alone
+		if u := (table.Use{Role: table.AsVector, Name: all[0].Name}); c.Suits(u) == nil {
+			m.uses[0], m.done[0], m.taken[u.Name] = u, true, 0
+			return
+		}
+	}
 	for i := range m.columns {
 		c := &m.columns[i]
 		if c.Name == keyNames[0] && say.Key == "" || c.Name == labelNames[0] && len(say.Labels) == 0 {
@@ -274,7 +297,7 @@ func (m *mapper) fieldType(name string, i int) string {
 }
 
 // guessKey takes the first column for keys that has their name, and whose values may be some.
-func (m *mapper) guessKey() {
+func (m *mapper) guessKey(twice Duplicates) {
 	for _, name := range keyNames {
 		i := m.named(name)
 		if i < 0 || m.done[i] {
@@ -289,9 +312,9 @@ func (m *mapper) guessKey() {
 			case c.Suits(u) != nil:
 				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as it has %s", c.Name, c.Holds()))
 				continue
-			case c.Kind != table.Mixed && !c.Unique:
-				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as some of its values come twice",
-					name))
+			case c.Kind != table.Mixed && !c.Unique && twice == RefuseDuplicates:
+				m.guessed = append(m.guessed, fmt.Sprintf(
+					"%q is no key, as some of its values come twice (--on-duplicate first or last takes it)", name))
 				continue
 			}
 			m.keyGuessed = true
@@ -300,7 +323,9 @@ func (m *mapper) guessKey() {
 		m.uses[i], m.done[i] = u, true
 		return
 	}
-	m.guessed = append(m.guessed, "no column is the key, so items are numbered (--key-column names one)")
+	if len(m.columns) > 1 {
+		m.guessed = append(m.guessed, "no column is the key, so items are numbered (--key-column names one)")
+	}
 	m.keyless = true
 }
 
@@ -339,7 +364,7 @@ func (m *mapper) guessLabels() {
 }
 
 // guess settles a column by what it holds.
-func (m *mapper) guess(i int, say *Mapping) {
+func (m *mapper) guess(i int, say *Mapping) error {
 	c := &m.columns[i]
 	m.done[i] = true
 	name := fieldName(c.Name)
@@ -348,6 +373,9 @@ func (m *mapper) guess(i int, say *Mapping) {
 	labels := slices.Contains(labelNames, c.Name) && !slices.ContainsFunc(m.uses, func(u table.Use) bool {
 		return u.Role == table.AsLabels || u.Role == table.AsLabel
 	})
+	if c.Cut != "" && len(say.Vectors) == 0 {
+		return exit.Failedf("%s: %s: column %q has arrays that numpy cut when it printed them: the numbers between their ... are not in the file. Write it again by df.to_parquet(...), or with lists: df[%[3]q] = df[%[3]q].map(lambda x: x.tolist())", m.file, c.Cut, c.Name)
+	}
 	vector := c.Kind == table.SparseVectors || c.Kind == table.Numbers && c.Ragged == "" && !labels
 	switch {
 	case c.Name == "" || c.Kind == table.Empty: // such as the index of a table
@@ -378,7 +406,40 @@ func (m *mapper) guess(i int, say *Mapping) {
 	default:
 		m.leave(i, c.Holds())
 	}
+	return nil
 }
+
+// noVector returns the error for a table without vectors: which columns look like some, and what they are.
+func (m *mapper) noVector() error {
+	var alike, all []string
+	for i := range m.columns {
+		c := &m.columns[i]
+		all = append(all, fmt.Sprintf("%q (%s)", c.Name, c.Describe()))
+		why := ""
+		switch text := strings.TrimSpace(c.Example); {
+		case c.Kind == table.Numbers && c.Ragged != "":
+			why = "has lists of different lengths, " + c.Ragged
+		case c.Kind == table.Numbers && m.uses[i].Role != table.LeftAside:
+			why = fmt.Sprintf("has %s, and becomes %s", c.Describe(), becomes(m.uses[i]))
+		case c.Lists:
+			why = "has lists of numbers, but not only: " + c.Holds()
+		case c.Kind == table.Scalars && c.Type == "string" && arrayText.MatchString(text):
+			why = fmt.Sprintf("has strings, such as %q, and no lists of numbers as [0.1, 0.2]", c.Example)
+		}
+		if why != "" {
+			alike = append(alike, fmt.Sprintf("%q %s", c.Name, why))
+		}
+	}
+	if alike != nil {
+		return exit.Failedf("%s: no column is a vector: %s (--vector-column NAME=COLUMN names one)", m.file,
+			strings.Join(alike[:min(len(alike), 5)], "; "))
+	}
+	return exit.Failedf("%s: no column is a vector, which is a list of numbers, or 8 or more columns of numbers as d0, d1, ...: there is %s (--vector-column NAME=COLUMN names one, and NAME='d*' fewer columns)",
+		m.file, listStart(all, 20))
+}
+
+// arrayText is text that may be meant as a vector.
+var arrayText = regexp.MustCompile(`^(\w+\()?[\[({]*[-+]?[0-9.]+[0-9.eE+-]*[ ,;|]+[-+]?[0-9.]`)
 
 // leave notes that a column is left aside.
 func (m *mapper) leave(i int, why string) {

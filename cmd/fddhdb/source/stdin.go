@@ -95,7 +95,7 @@ func sniff(in *bufio.Reader, vectors bool) (string, error) {
 	case bytes.IndexByte(head, 0) >= 0 || bytes.HasPrefix(head, []byte("PAR1")) ||
 		bytes.HasPrefix(head, []byte("\x93NUMPY")):
 		return "", exit.Failedf("standard input is no text: .jsonl and .csv are read from it, and .npy for --vectors; write other formats to a file")
-	case text[0] == '{' || vectors && text[0] == '[':
+	case text[0] == '{' || text[0] == '[':
 		return "jsonl", nil
 	}
 	return "csv", nil

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/files"
@@ -35,8 +33,7 @@ func OpenTexts(in Input, hash, column string, say Mapping) (*Texts, error) {
 	if err := s.choose(cmp.Or(hash, "simhash")); err != nil {
 		return nil, err
 	}
-	ext := strings.ToLower(filepath.Ext(in.Path))
-	if ext == ".txt" {
+	if files.Extension(in.Path) == ".txt" {
 		lines, err := files.ReadLines(in.Path)
 		s.Source = &listed{file: in.Name, rows: len(lines), add: func(item *db.Item, row int) error {
 			item.Fields = map[string]any{s.field: lines[row]}
@@ -44,9 +41,8 @@ func OpenTexts(in Input, hash, column string, say Mapping) (*Texts, error) {
 		}}
 		return s, err
 	}
-	if !slices.Contains([]string{".jsonl", ".csv", ".parquet"}, ext) {
-		return nil, exit.Usagef("--texts %s: .txt, .jsonl, .csv and .parquet files are read, not %s", in.Name,
-			term.FileKind(in.Path))
+	if err := tableFile("--texts", in, ".txt", ".jsonl", ".json", ".csv", ".parquet"); err != nil {
+		return nil, err
 	}
 	r, err := files.OpenTable(in.Path, in.Name)
 	if err != nil {
@@ -68,8 +64,7 @@ func OpenTexts(in Input, hash, column string, say Mapping) (*Texts, error) {
 	if !s.keep { // only columns that are named become fields
 		say.Fields = append([]string{column}, say.Fields...)
 	}
-	s.table = &Items{file: in.Name, lines: ext == ".jsonl", r: r, say: say, lenient: true,
-		fields: map[string]any{}}
+	s.table = newItems(in, r, say, true)
 	s.Source = s.table
 	return s, nil
 }
@@ -108,6 +103,8 @@ func (s *Texts) Check(_ context.Context, c api.Collection, schema db.Schema) err
 	}
 	return s.table.Check(c, schema, false)
 }
+
+func (s *Texts) again() bool { return s.table != nil && s.table.again() }
 
 func (s *Texts) next(item *db.Item) error {
 	err := s.Source.next(item)

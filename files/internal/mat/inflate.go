@@ -66,11 +66,11 @@ func (f *file) inflate(e element) (matrix.Source, error) {
 			return matrix.Source{}, f.src.Fail("%s bytes do not fit into memory: %w", matrix.Thousands(size),
 				err)
 		}
-		src.ReaderAt, src.Closer = tmp, matrix.Closers{removed{tmp}, f.src.Closer}
+		src.ReaderAt, src.Closer = tmp, matrix.Closers{matrix.Removed{File: tmp}, f.src.Closer}
 		_, err = io.CopyN(tmp, r, size)
 		defer func() {
 			if err != nil {
-				_ = removed{tmp}.Close() // nothing refers to it yet
+				_ = matrix.Removed{File: tmp}.Close() // nothing refers to it yet
 			}
 		}()
 	}
@@ -91,11 +91,4 @@ func (f *file) inflate(e element) (matrix.Source, error) {
 		return matrix.Source{}, f.src.Fail("a compressed variable: %w", err)
 	}
 	return src, nil
-}
-
-// removed is a temporary file that is removed on Close.
-type removed struct{ f *os.File }
-
-func (r removed) Close() error {
-	return errors.Join(r.f.Close(), os.Remove(r.f.Name()))
 }

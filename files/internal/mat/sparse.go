@@ -1,52 +1,33 @@
 package mat
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/fddhdb/fddhdb/files/internal/matrix"
 )
 
-// number is a number of a sparse matrix. The file has them column by column; they are held and sorted by rows
-// first, in 12 bytes each.
-type number struct {
-	row, column uint32
-	value       float32
-}
-
 func (f *file) openSparse(src matrix.Source, v *variable, at, end int64) (*matrix.Vectors, error) {
 	numbers, err := f.numbers(src, v, at, end)
+	rows := matrix.ByRows(matrix.Format{Name: src.Name, Rows: int(v.dims[0]), Cols: int(v.dims[1]),
+		Closer: src.Closer}, numbers)
+	for i := 1; i < len(numbers) && err == nil; i++ {
+		if a, b := numbers[i-1], numbers[i]; a.Row == b.Row && a.Column == b.Column {
+			err = fmt.Errorf("column %d of row %d has two numbers: %w", b.Column, b.Row, errDamaged)
+		}
+	}
 	if err != nil {
 		if errors.Is(err, errDamaged) {
 			err = src.Fail("variable %s: %w", matrix.Quote(v.name), err)
 		}
 		return nil, err
 	}
-	row := uint32(0)
-	return matrix.New(matrix.Format{Name: src.Name, Rows: int(v.dims[0]), Cols: int(v.dims[1]), Sparse: true,
-		Closer: src.Closer,
-		Entries: func(x *matrix.Sparse) error {
-			var bad error
-			for ; len(numbers) > 0 && numbers[0].row == row; numbers = numbers[1:] {
-				n := numbers[0]
-				if x.Index, x.Value = append(x.Index, n.column),
-					append(x.Value, n.value); n.value != n.value && bad == nil {
-					bad = matrix.Bad(int(n.column), errNoNumber)
-				}
-			}
-			row++
-			return bad
-		}}), nil
+	return rows, nil
 }
 
-var errNoNumber = errors.New(
-	"is not a finite number that float32 can hold, which every value of a vector must be: replace it or drop the row")
-
-// numbers reads the numbers of a sparse matrix, by rows.
-func (f *file) numbers(src matrix.Source, v *variable, at, end int64) (numbers []number, err error) {
+// numbers reads the numbers of a sparse matrix, which the file has column by column.
+func (f *file) numbers(src matrix.Source, v *variable, at, end int64) (numbers []matrix.Entry, err error) {
 	var parts [3]*matrix.Run
 	for i := range parts {
 		e, err := f.element(src, at, end)
@@ -98,19 +79,12 @@ func (f *file) numbers(src matrix.Source, v *variable, at, end int64) (numbers [
 				x[0] = float32(math.NaN()) // refused with its row
 			}
 			if x[0] != 0 {
-				numbers = append(numbers, number{uint32(row), uint32(j), x[0]})
+				numbers = append(numbers, matrix.Entry{Row: uint32(row), Column: uint32(j), Value: x[0]})
 			}
 		}
 	}
 	if err != nil {
 		return nil, err
-	}
-	// Within a row columns ascend already.
-	slices.SortStableFunc(numbers, func(a, b number) int { return cmp.Compare(a.row, b.row) })
-	for i := 1; i < len(numbers); i++ {
-		if a, b := numbers[i-1], numbers[i]; a.row == b.row && a.column == b.column {
-			return nil, fmt.Errorf("column %d of row %d has two numbers: %w", b.column, b.row, errDamaged)
-		}
 	}
 	return numbers, nil
 }

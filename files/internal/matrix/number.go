@@ -207,6 +207,14 @@ func cause(err error) error {
 	return err
 }
 
+// OfKey returns err as an error about the item of a key, "" if it has none.
+func OfKey(key string, err error) error {
+	if key == "" || err == nil {
+		return err
+	}
+	return fmt.Errorf("key %s: %w", Quote(key), err)
+}
+
 // A BadValue is an error about one value, which costs its row only.
 type BadValue struct {
 	At  int // its column, or its place in a list

@@ -282,7 +282,7 @@ type Source struct {
 	Closer io.Closer // nil: nothing to close
 }
 
-// Open opens a regular file; errors call it name.
+// Open opens a regular file; errors call it name. One whose name ends in .gz or .zst is decompressed first.
 func Open(path, name string) (Source, error) {
 	info, err := os.Stat(path) // opening a named pipe would wait for somebody to write to it
 	switch {
@@ -294,7 +294,11 @@ func Open(path, name string) (Source, error) {
 	default:
 		var f *os.File
 		if f, err = os.Open(path); err == nil {
-			return Source{Name: name, ReaderAt: f, Size: info.Size(), Closer: f}, nil
+			src := Source{Name: name, ReaderAt: f, Size: info.Size(), Closer: f}
+			if _, packed := Inner(path); packed {
+				return unpack(path, src)
+			}
+			return src, nil
 		}
 	}
 	return Source{}, FileError(name, err)

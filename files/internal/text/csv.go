@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fddhdb/fddhdb/files/internal/jsontext"
 	"github.com/fddhdb/fddhdb/files/internal/matrix"
 	"github.com/fddhdb/fddhdb/files/table"
 	"github.com/fddhdb/fddhdb/internal/instant"
@@ -24,7 +23,7 @@ func OpenCSV(src matrix.Source) (*matrix.Vectors, error) {
 	r := NewRecords(src.Name, src.Reader(), Numbers, matrix.MaxCols)
 	f := matrix.Format{Name: src.Name, Closer: src.Closer}
 	var bad error // of the record
-	err := each(src.Name, func() (line int, blank bool, err error) {
+	err := each(r.Lines, func() (line int, blank bool, err error) {
 		bad, err = r.Next()
 		return r.Line, bad == nil && err == nil && len(r.Fields) == 1 && len(trim(r.Fields[0])) == 0, err
 	}, func() (err error) {
@@ -71,13 +70,9 @@ func OpenCSV(src matrix.Source) (*matrix.Vectors, error) {
 			return matrix.Bad(0, bad)
 		}
 		for c, field := range r.Fields {
-			x, ok := jsontext.ParseFloat32(field)
-			if !ok {
-				if x, err = parseFloat32(trim(field)); err != nil {
-					return matrix.Bad(c, err)
-				}
+			if dst[c], err = cellFloat32(field); err != nil {
+				return matrix.Bad(c, err)
 			}
-			dst[c] = x
 		}
 		return nil
 	}

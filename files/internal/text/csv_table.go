@@ -56,8 +56,8 @@ func (t *csvTable) header() error {
 	case err != nil:
 		return err
 	}
-	seen, numbers := map[string]bool{}, true
-	for _, cell := range t.Fields {
+	seen, numbers, wide := map[string]bool{}, true, len(t.Fields) >= 8
+	for i, cell := range t.Fields {
 		name := strings.TrimSpace(string(cell))
 		switch {
 		case bad != nil:
@@ -68,14 +68,13 @@ func (t *csvTable) header() error {
 		}
 		_, err := strconv.ParseFloat(name, 64)
 		numbers = numbers && err == nil
+		wide = wide && (name == strconv.Itoa(i) || name == strconv.Itoa(i+1))
 		seen[name] = true
 		t.names = append(t.names, name)
 	}
 	switch {
 	case bad != nil:
-	case len(t.names) == 1 && strings.ContainsAny(t.names[0], ";\t"):
-		bad = fmt.Errorf("is %s: columns are separated by commas", matrix.Quote(t.names[0]))
-	case numbers:
+	case numbers && !wide: // 0, 1, 2, ... are the names that pandas gives
 		bad = errors.New("has only numbers, where the names of the columns are expected: write a header; vectors without one go by --vectors")
 	}
 	if bad != nil {
@@ -135,17 +134,18 @@ func (t *csvTable) look() table.Is {
 	if t.cell[0] != '[' {
 		return textIs(string(t.cell))
 	}
-	var bare, ok bool
-	if t.list, bare, ok = stringList(t.cell); ok && !bare && len(t.list) > 0 {
-		return table.List
-	}
-	bareList := t.list
 	t.list = nil
-	if _, err := t.List(func(table.Is, []byte) bool { return true }); err == nil {
+	if _, cut, ok := cellNumbers(t.cell); cut {
+		return table.Cut
+	} else if ok {
 		return table.List
 	}
-	if t.list = bareList; ok {
+	list, bare, ok := stringList(t.cell)
+	switch t.list = list; {
+	case ok && bare:
 		return table.BareList
+	case ok:
+		return table.List
 	}
 	return table.Text
 }
@@ -174,11 +174,11 @@ func (t *csvTable) Next(take func(column int, is table.Is, c table.Cell) error) 
 		} else {
 			err = fmt.Errorf("column %s: %w", matrix.Quote(t.names[i]), err)
 		}
-		if err != nil {
-			return err, nil
+		if bad == nil { // the key may come behind it
+			bad = err
 		}
 	}
-	return nil, nil
+	return bad, nil
 }
 
 // types are what values of a field are.
@@ -228,27 +228,30 @@ func (t *csvTable) List(f func(is table.Is, text []byte) bool) (n int, err error
 	if t.list != nil {
 		return n, nil
 	}
-	t.scan.Reset(t.cell)
-	more := true
-	err = t.scan.Array(func() error {
-		n++
-		text, err := t.scan.Number()
-		more = more && err == nil && f(numberIs(text), text)
-		return err
-	})
-	if err == nil {
-		err = t.scan.End()
-	}
-	return n, err
+	return t.listNumbers(f)
 }
 
 func (t *csvTable) Floats(dst []float32) ([]float32, error) {
 	t.scan.Reset(t.cell)
+	start := len(dst)
 	dst, err := t.scan.Float32s(dst, matrix.MaxCols)
 	if err == nil {
 		err = t.scan.End()
 	}
-	return dst, err
+	if err != nil {
+		return t.floats(dst[:start], err)
+	}
+	return dst, nil
+}
+
+func (t *csvTable) Float32() (float32, error) { return cellFloat32(t.cell) }
+
+// cellFloat32 returns the number that a cell is.
+func cellFloat32(cell []byte) (float32, error) {
+	if x, ok := jsontext.ParseFloat32(cell); ok {
+		return x, nil
+	}
+	return parseFloat32(trim(cell))
 }
 
 func (t *csvTable) Entries(*table.Sparse) error { return errors.ErrUnsupported }

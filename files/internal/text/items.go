@@ -84,6 +84,7 @@ func isTable(lines *known) bool {
 }
 
 func (r *items) Rows() int { return r.rows }
+func (r *items) Line() int { return r.line() }
 
 func (r *items) Next(item *table.Item) error {
 	if r.err != nil {
@@ -95,13 +96,13 @@ func (r *items) Next(item *table.Item) error {
 		return err
 	}
 	if err := r.item.decode(line, item); err != nil {
-		return r.Fail(err)
+		return r.Fail(matrix.OfKey(item.Key, err))
 	}
 	return nil
 }
 
 func (r *items) Fail(err error) error {
-	return &matrix.Error{File: r.name, Line: r.N, Row: r.N - 1, Col: -1, Err: err}
+	return &matrix.Error{File: r.name, Line: r.Line(), Row: r.N - 1, Col: -1, Err: err}
 }
 
 func (r *items) Close() error {

@@ -25,9 +25,10 @@ type vectorLines struct {
 
 // OpenJSONL opens a .jsonl of vectors. The first pass counts numbers and does not read them.
 func OpenJSONL(src matrix.Source) (*matrix.Vectors, error) {
-	r := &vectorLines{Lines: NewLines(src.Name, src.Reader(), Numbers), member: src.Member}
+	array := isArray(src)
+	r := &vectorLines{Lines: newJSONLines(src, array, Numbers), member: src.Member}
 	f := matrix.Format{Name: src.Name, Closer: src.Closer}
-	err := each(src.Name, func() (int, bool, error) {
+	err := each(r.Lines, func() (int, bool, error) {
 		line, err := r.Next()
 		r.scan.Reset(line)
 		return r.N, len(bytes.TrimSpace(line)) == 0, err
@@ -40,8 +41,8 @@ func OpenJSONL(src matrix.Source) (*matrix.Vectors, error) {
 	}
 	f.Cols = max(f.Cols, 1) // sparse, and no vector has numbers
 	f.AtLeast = f.Sparse
-	r.Lines = NewLines(src.Name, src.Reader(), Numbers)
-	f.Line = func() int { return r.N }
+	r.Lines = newJSONLines(src, array, Numbers)
+	f.Line = func() int { return r.line() }
 	f.Dense = func(dst []float32) error {
 		return r.read(func() error {
 			x, err := r.scan.Float32s(dst[:0:len(dst)], len(dst))

@@ -26,13 +26,12 @@ type jsonTable struct {
 }
 
 func (t *jsonTable) Count() int   { return t.rows }
-func (t *jsonTable) Line() int    { return t.N }
+func (t *jsonTable) Line() int    { return t.line() }
 func (t *jsonTable) Close() error { return t.src.Close() }
 
 func (t *jsonTable) Columns() ([]table.Column, error) {
 	var looks []table.Look
 	t.index = map[string]int{}
-	place := func() string { return fmt.Sprintf("line %d", t.N) }
 	s := &t.scan
 	for {
 		line, err := t.next()
@@ -64,7 +63,7 @@ func (t *jsonTable) Columns() ([]table.Column, error) {
 			}
 			is, err := t.what()
 			if err == nil {
-				err = looks[i].Look(is, &t.jsonCell, place)
+				err = looks[i].Look(is, &t.jsonCell, t.place)
 			}
 			return err
 		})
@@ -201,6 +200,14 @@ func (c *jsonCell) List(f func(is table.Is, text []byte) bool) (n int, err error
 
 func (c *jsonCell) Floats(dst []float32) ([]float32, error) {
 	return c.scan.Float32s(dst, matrix.MaxCols)
+}
+
+func (c *jsonCell) Float32() (float32, error) {
+	text, err := c.Text()
+	if err != nil {
+		return 0, err
+	}
+	return cellFloat32(text)
 }
 
 func (c *jsonCell) Entries(*table.Sparse) error { return errors.ErrUnsupported }

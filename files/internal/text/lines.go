@@ -23,7 +23,19 @@ type Lines struct {
 	name  string // of the file, for errors
 	scan  *bufio.Scanner
 	limit int // largest line in bytes
+	array bool
 	N     int // number of the line that Next returned last, from 1
+}
+
+// newJSONLines starts to read the lines of a .jsonl, or the elements of its array as if they were lines.
+func newJSONLines(src matrix.Source, array bool, limit int) *Lines {
+	r := src.Reader()
+	if array {
+		r = &elements{r: r}
+	}
+	l := NewLines(src.Name, r, limit)
+	l.array = array
+	return l
 }
 
 // NewLines starts to read the lines of a file, each of at most limit bytes.
@@ -76,19 +88,49 @@ func (l *Lines) tooLong() error {
 
 // Fail returns an error about the line that Next returned last.
 func (l *Lines) Fail(format string, args ...any) error {
-	return matrix.LineError(l.name, l.N, fmt.Errorf(format, args...))
+	return l.fail(l.N, fmt.Errorf(format, args...))
 }
 
-// known reads the lines of a file of which it is known how many there are.
+// fail returns err as an error about a line, and of one of its columns if it is a bad value.
+func (l *Lines) fail(line int, err error) error {
+	var bad *matrix.BadValue
+	e := &matrix.Error{File: l.name, Line: line, Row: -1, Col: -1, Err: err}
+	if errors.As(err, &bad) {
+		e.Col, e.Err = bad.At, bad.Err
+	}
+	if l.array { // its elements may all be on one line
+		e.Line, e.Err = 0, fmt.Errorf("row %d: %w", line-1, e.Err)
+	}
+	return e
+}
+
+// line returns the number of the line that Next returned last, 0 if it is an element of an array.
+func (l *Lines) line() int {
+	if l.array {
+		return 0
+	}
+	return l.N
+}
+
+// place returns in words where Next is.
+func (l *Lines) place() string {
+	if l.array {
+		return fmt.Sprintf("row %d", l.N-1)
+	}
+	return fmt.Sprintf("line %d", l.N)
+}
+
+// known reads the lines of a .jsonl, of which it is known how many there are.
 type known struct {
 	*Lines
-	src  matrix.Source
-	rows int
+	src   matrix.Source
+	array bool
+	rows  int
 }
 
 // count counts the lines, without blank ones at the end.
 func count(src matrix.Source, limit int) (*known, error) {
-	k := &known{src: src}
+	k := &known{src: src, array: isArray(src)}
 	k.rewind(limit)
 	for {
 		line, err := k.Lines.Next()
@@ -105,7 +147,7 @@ func count(src matrix.Source, limit int) (*known, error) {
 	}
 }
 
-func (k *known) rewind(limit int) { k.Lines = NewLines(k.src.Name, k.src.Reader(), limit) }
+func (k *known) rewind(limit int) { k.Lines = newJSONLines(k.src, k.array, limit) }
 
 // next returns the next line, or io.EOF after the last.
 func (k *known) next() ([]byte, error) {
@@ -121,7 +163,7 @@ func (k *known) next() ([]byte, error) {
 
 // each calls f for each line or record of a file of vectors, which next reads. Blank lines are possible at
 // the end only.
-func each(name string, next func() (line int, blank bool, err error), f func() error) error {
+func each(in *Lines, next func() (line int, blank bool, err error), f func() error) error {
 	first := 0 // number of the first blank line since the last row
 	for {
 		line, blank, err := next()
@@ -134,27 +176,18 @@ func each(name string, next func() (line int, blank bool, err error), f func() e
 			first = line
 		case blank:
 		case first > 0:
-			return matrix.LineError(name, first,
-				errors.New("is blank, and rows follow: each line must hold a vector"))
+			return in.fail(first, errors.New("is blank, and rows follow: each line must hold a vector"))
 		default:
 			if err := f(); err != nil {
-				return lineError(name, line, err)
+				return in.fail(line, err)
 			}
 		}
 	}
 }
 
-// lineError returns err as an error about a line, and of one of its columns if it is a bad value.
-func lineError(name string, line int, err error) error {
-	var bad *matrix.BadValue
-	if errors.As(err, &bad) {
-		return &matrix.Error{File: name, Line: line, Row: -1, Col: bad.At, Err: bad.Err}
-	}
-	return matrix.LineError(name, line, err)
-}
-
 // Records reads the records of a .csv (RFC 4180), which may take several lines where a field is in quotes.
-// Blanks around quotes mean nothing. encoding/csv does not do for numbers: it skips blank lines, which would
+// Commas separate fields, or tabs or semicolons if the first line has more of them. Blanks around quotes mean
+// nothing. encoding/csv does not do for numbers: it skips blank lines, which would
 // shift rows against labels and keys, and does not bound a record.
 type Records struct {
 	*Lines
@@ -162,6 +195,7 @@ type Records struct {
 	Fields [][]byte // of the record, valid until the next one
 	Empty  bool     // the line has nothing, and the record one empty field
 	most   int      // largest number of fields
+	comma  byte     // what separates fields; 0 before the first line
 
 	text []byte // fields of a record with quotes, one after the other
 	ends []int  // where each of them ends
@@ -183,6 +217,9 @@ func (r *Records) Next() (bad, err error) {
 		return nil, err
 	}
 	r.Line, r.Fields, r.Empty = r.N, r.Fields[:0], len(line) == 0
+	if r.comma == 0 && !r.Empty {
+		r.comma = separator(line)
+	}
 	if bytes.IndexByte(line, '"') >= 0 {
 		if bad, err = r.quoted(line); bad != nil || err != nil {
 			return bad, err
@@ -195,7 +232,7 @@ func (r *Records) Next() (bad, err error) {
 		return nil, nil
 	}
 	for {
-		i := bytes.IndexByte(line, ',')
+		i := bytes.IndexByte(line, r.comma)
 		if i < 0 {
 			r.Fields = append(r.Fields, line)
 			return nil, nil
@@ -206,6 +243,26 @@ func (r *Records) Next() (bad, err error) {
 		r.Fields = append(r.Fields, line[:i])
 		line = line[i+1:]
 	}
+}
+
+// separator returns what separates the fields of a line.
+func separator(line []byte) byte {
+	var n [256]int
+	quoted := false
+	for _, c := range bytes.TrimSpace(line) {
+		if c == '"' {
+			quoted = !quoted
+		} else if !quoted {
+			n[c]++
+		}
+	}
+	switch {
+	case n['\t'] > max(n[','], n[';']):
+		return '\t'
+	case n[';'] > n[',']:
+		return ';'
+	}
+	return ','
 }
 
 func (r *Records) many() error {
@@ -220,8 +277,8 @@ func (r *Records) quoted(line []byte) (bad, err error) {
 		if len(r.ends) == r.most {
 			return r.many(), nil
 		}
-		if start := bytes.TrimLeft(line, " \t"); len(start) == 0 || start[0] != '"' {
-			field, rest, more := bytes.Cut(line, []byte{','})
+		if start := r.trim(line); len(start) == 0 || start[0] != '"' {
+			field, rest, more := bytes.Cut(line, []byte{r.comma})
 			if i := bytes.IndexByte(field, '"'); i >= 0 {
 				return fmt.Errorf("has a quote inside a field, %s: the field has to be in quotes, and the quote doubled", matrix.Quote(field)), nil
 			}
@@ -259,14 +316,23 @@ func (r *Records) quoted(line []byte) (bad, err error) {
 			line = line[1:]
 		}
 		r.ends = append(r.ends, len(r.text))
-		if line = bytes.TrimLeft(line, " \t"); len(line) == 0 {
+		if line = r.trim(line); len(line) == 0 {
 			return nil, nil
 		}
-		if line[0] != ',' {
-			return fmt.Errorf("%s follows a closing quote instead of a comma", matrix.Quote(line)), nil
+		if line[0] != r.comma {
+			return fmt.Errorf("%s follows a closing quote instead of %s", matrix.Quote(line),
+				map[byte]string{',': "a comma", ';': "a semicolon", '\t': "a tab"}[r.comma]), nil
 		}
 		line = line[1:]
 	}
+}
+
+// trim cuts blanks before a field, or behind it.
+func (r *Records) trim(line []byte) []byte {
+	if r.comma == '\t' {
+		return bytes.TrimLeft(line, " ")
+	}
+	return bytes.TrimLeft(line, " \t")
 }
 
 var errQuote = errors.New("a quote is not closed")

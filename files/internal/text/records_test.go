@@ -17,11 +17,15 @@ import (
 // What encoding/csv writes is read as it was.
 func TestRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		field := rapid.StringOfN(rapid.SampledFrom([]rune("ab,\" \t\n'é")), 0, 6, -1)
+		comma := rapid.SampledFrom([]rune{',', ';', '\t'}).Draw(t, "comma")
+		field := rapid.StringOfN(rapid.SampledFrom([]rune{'a', 'b', comma, '"', ' ', '\n', '\'', 'é'}),
+			0, 6, -1)
 		cols := rapid.IntRange(1, 4).Draw(t, "columns")
 		records := rapid.SliceOfN(rapid.SliceOfN(field, cols, cols), 1, 5).Draw(t, "records")
+		records = append([][]string{slices.Repeat([]string{"x"}, cols)}, records...) // says what separates
 		var b bytes.Buffer
 		w := csv.NewWriter(&b)
+		w.Comma = comma
 		w.UseCRLF = rapid.Bool().Draw(t, "CRLF")
 		if err := w.WriteAll(records); err != nil {
 			t.Fatal(err)
@@ -49,6 +53,7 @@ func TestRecords(t *testing.T) {
 func TestRecordsThatAreWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\"b,c\nz":    `has a quote inside a field`,
+		"\"a\"b;c\nz":  `"b;c" follows a closing quote instead of a semicolon`,
 		"\"a\"b\nz":    `"b" follows a closing quote instead of a comma`,
 		"a,b,c,d\nz":   "has more than 3 columns",
 		"\"a\",,,\nz":  "has more than 3 columns",
