@@ -73,6 +73,9 @@ func tableFile(flag string, in Input, extensions ...string) error {
 	if slices.Contains(extensions, files.Extension(file)) {
 		return nil
 	}
+	if files.IsArrow(file) {
+		return exit.Usagef("%s %s: %s", flag, in.Name, files.ArrowAdvice)
+	}
 	last := len(extensions) - 1
 	return exit.Usagef("%s %s: %s and %s files are read, not %s", flag, in.Name,
 		strings.Join(extensions[:last], ", "), extensions[last], term.FileKind(in.Path))
