@@ -443,15 +443,20 @@ func (in Together) read(item *db.Item) error {
 	clear(item.Sparse)
 	item.Key = ""
 	var bad error
+	named := false // bad names the key
 	for _, s := range in {
 		err := s.next(item)
 		var row *RowError
 		if err != nil && !errors.As(err, &row) {
 			return fmt.Errorf("%w; nothing of it was stored", err)
 		}
-		if bad == nil {
-			bad = err
+		if bad == nil && err != nil {
+			_, ofKeys := s.(*keyLines)
+			bad, named = err, ofKeys || len(in) == 1
 		}
+	}
+	if bad != nil && !named && item.Key != "" {
+		return &RowError{fmt.Errorf("%w (key %q)", bad, item.Key)}
 	}
 	return bad
 }
