@@ -1,6 +1,7 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -111,6 +112,8 @@ func Extension(file string) string {
 // unsupported returns the error for an extension of no format, or of one that is not read for this purpose.
 func unsupported(ext, what, from string) error {
 	switch {
+	case IsArrow("x" + ext):
+		return errors.New(ArrowAdvice)
 	case ext == "":
 		return fmt.Errorf("the name has no extension to tell the format: %s are read from %s", what, from)
 	case formats[ext] != nil:
@@ -118,6 +121,14 @@ func unsupported(ext, what, from string) error {
 	}
 	return fmt.Errorf("%q is not an extension that tells the format: %s are read from %s", ext, what, from)
 }
+
+// IsArrow reports whether a file is one of Apache Arrow by its name. Such files are not read.
+func IsArrow(file string) bool {
+	return slices.Contains([]string{".arrow", ".feather", ".ipc"}, Extension(file))
+}
+
+// ArrowAdvice is the error of such a file.
+const ArrowAdvice = `files of Apache Arrow are not read: write Parquet, by pandas.read_feather("FILE").to_parquet("FILE.parquet")`
 
 // OpenItems opens a file of items; errors call it name. It is a *table.Table unless it is a .jsonl of whole
 // items. The caller closes it.

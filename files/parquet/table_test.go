@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,6 +99,49 @@ func TestColumns(t *testing.T) {
 	if it.Key != "" || len(it.Labels) != 0 || len(it.Fields) != 1 || it.Fields["name"] != want.Key ||
 		len(it.Vectors) != 1 || len(it.Vectors["photo"]) != 3 {
 		t.Errorf("%+v of %+v", it, want)
+	}
+}
+
+// Nearly all lists say how long vectors are, even if not the first. A vector may have a column for each
+// number.
+func TestMistakenRows(t *testing.T) {
+	type row struct {
+		D0 float64   `parquet:"d0"`
+		D1 *float32  `parquet:"d1,optional"`
+		D2 int32     `parquet:"d2"`
+		X  []float64 `parquet:"x,list"`
+	}
+	x := func(v float32) *float32 { return &v }
+	f := must(memory(write(t, []row{{1, x(2), 3, []float64{9}}, {4, nil, 6, []float64{1, 2}},
+		{7, x(8), 9, []float64{3, 4}}, {math.NaN(), x(8), 9, []float64{5, 6}}})))(t)
+	r := f.items()
+	columns := must(r.Columns())(t)
+	var uses []table.Use
+	for at, c := range columns {
+		if uses = append(uses, table.Use{Role: table.AsElement, Name: "d", At: at}); c.Name == "x" {
+			uses[at] = table.Use{Role: table.AsVector, Name: "x"}
+			if c.Dim != 2 || c.Ragged != "" {
+				t.Errorf("%+v", c)
+			}
+		}
+	}
+	check(t, r.Map(uses))
+	shape := must(r.Shape())(t)
+	if d := cmp.Diff(shape.Vectors, []table.Vector{{Name: "d", Dim: 3}, {Name: "x", Dim: 2}}); d != "" {
+		t.Error(d)
+	}
+	var it table.Item
+	check(t, r.Next(&it)) // who takes the item refuses x, of another length
+	if !slices.Equal(it.Vectors["d"], []float32{1, 2, 3}) || len(it.Vectors["x"]) != 1 {
+		t.Errorf("%+v", it)
+	}
+	for _, want := range []string{
+		`x.parquet: row 1: column "d1": is empty, where a number of the vector "d" is expected`, "",
+		`x.parquet: row 3: column "d0": NaN is not a finite number`} {
+		err := r.Next(&it)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

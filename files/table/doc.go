@@ -25,9 +25,11 @@
 //	{"id": 7, "embedding": [0.25, 1], "tags": ["cat"], "price": 9.5}
 //
 // So is every .csv, whose first line has the names of the columns, and every .parquet. In the cells of a .csv
-// a list is written as in JSON, or as Python writes a list of strings. An empty cell is no value, and neither
-// is null, NaN or, of vectors, an empty list. Columns describes the columns. The caller decides what they
-// become, and Map takes that.
+// a list is written as in JSON, as Python writes a list of strings, or as numpy prints an array. An empty
+// cell is no value, and neither is null, NaN or, of vectors, an empty list. Columns describes the columns.
+// Nearly all of the first thousand values decide that a column has vectors: one in ten may be a mistake,
+// which is an error of its row. The caller decides what columns become, and Map takes that. Several columns
+// of numbers may become one vector.
 //
 // A format (Rows) says what the values of a row are and reads them (Cell). What a column holds (Look), and
 // what a value becomes (Table), is said here, for all formats.

@@ -80,8 +80,9 @@ func importCommand(e *env) *cobra.Command {
 
 		Import guesses what the columns of a table are. The key is the first of key, id,
 		_id, uuid, path and filename with distinct values. Labels are the first of labels,
-		label, tags, tag, class and category. Lists of numbers of one length are vectors.
-		Other strings, numbers, bools and times are fields. A column with the name of a
+		label, tags, tag, class and category. Lists of numbers of one length are vectors, and
+		so are 8 or more columns of numbers d0, d1, ... (--vector-column 'image=d*' takes
+		fewer). Other strings, numbers, bools and times are fields. A column with the name of a
 		modality or field is that one. --dry-run prints the guesses and stores nothing. Flags
 		replace the guesses of their kind: --key-column; --label-column (* stands for any
 		text; a 0/1 column is a label); --vector-column; --field-column.

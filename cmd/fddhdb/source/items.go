@@ -73,6 +73,9 @@ func tableFile(flag string, in Input, extensions ...string) error {
 	if slices.Contains(extensions, files.Extension(file)) {
 		return nil
 	}
+	if files.IsArrow(file) {
+		return exit.Usagef("%s %s: %s", flag, in.Name, files.ArrowAdvice)
+	}
 	last := len(extensions) - 1
 	return exit.Usagef("%s %s: %s and %s files are read, not %s", flag, in.Name,
 		strings.Join(extensions[:last], ", "), extensions[last], term.FileKind(in.Path))
@@ -440,15 +443,20 @@ func (in Together) read(item *db.Item) error {
 	clear(item.Sparse)
 	item.Key = ""
 	var bad error
+	named := false // bad names the key
 	for _, s := range in {
 		err := s.next(item)
 		var row *RowError
 		if err != nil && !errors.As(err, &row) {
 			return fmt.Errorf("%w; nothing of it was stored", err)
 		}
-		if bad == nil {
-			bad = err
+		if bad == nil && err != nil {
+			_, ofKeys := s.(*keyLines)
+			bad, named = err, ofKeys || len(in) == 1
 		}
+	}
+	if bad != nil && !named && item.Key != "" {
+		return &RowError{fmt.Errorf("%w (key %q)", bad, item.Key)}
 	}
 	return bad
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Bounds of what a compressed file may hold: MaxUnpacked bytes, or if that is more, MaxExpansion times its
-// size. Numbers and text seldom shrink to less than a hundredth.
+// MaxUnpacked is the most bytes that a small compressed file may hold. A larger one may hold MaxExpansion
+// times its size.
 var MaxUnpacked int64 = 1 << 30 // tests lower it
 
-// MaxExpansion is the largest expansion of a large compressed file.
+// MaxExpansion is the largest expansion of a compressed file. Numbers and text seldom shrink to less than a
+// hundredth.
 const MaxExpansion = 200
 
 // maxWindow bounds the memory of a decompressor: zstd --ultra -22 takes as much.
