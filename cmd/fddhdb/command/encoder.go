@@ -356,12 +356,18 @@ func quoted(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// encoderVerb returns the command line that works on the encoders of one input.
-func encoderVerb(dir, collection string, input db.EncoderInput) string {
-	line := "fddhdb encoder " + dir
+// verbLine returns the beginning of the command line of a verb that works on a collection.
+func verbLine(verb, dir, collection string) string {
+	line := "fddhdb " + verb + " " + dir
 	if collection != "main" {
 		line += " --collection " + collection
 	}
+	return line
+}
+
+// encoderVerb returns the command line that works on the encoders of one input.
+func encoderVerb(dir, collection string, input db.EncoderInput) string {
+	line := verbLine("encoder", dir, collection)
 	if input != db.InputText {
 		line += fmt.Sprintf(" --input %s", input)
 	}

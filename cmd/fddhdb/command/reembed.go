@@ -96,8 +96,8 @@ func (o *reembedding) exchange() error {
 		return err
 	}
 	return o.tell(map[string]string{"from": o.from, "to": o.to},
-		"queries use %s; to go back: fddhdb reembed %s --from %[1]s --to %[3]s --switch",
-		term.Plain(o.to), term.Plain(o.dir), term.Plain(o.from))
+		"queries use %s; to go back: %s --from %[1]s --to %[3]s --switch",
+		term.Plain(o.to), term.Plain(verbLine("reembed", o.dir, o.collection)), term.Plain(o.from))
 }
 
 // fill makes the vectors of items that have none.
@@ -242,6 +242,7 @@ func (o *reembedding) report() error {
 		o.Warnf("left out: %s more", term.Thousands(more))
 	}
 	return o.tell(map[string]any{"items": o.filled.Items, "skipped": o.filled.Skipped},
-		"%s got a vector of %s; when none is missing: fddhdb reembed %s --from %s --to %[2]s --switch",
-		term.Plural(o.filled.Items, "item", "items"), term.Plain(o.to), term.Plain(o.dir), term.Plain(o.from))
+		"%s got a vector of %s; when none is missing: %s --from %s --to %[2]s --switch",
+		term.Plural(o.filled.Items, "item", "items"), term.Plain(o.to),
+		term.Plain(verbLine("reembed", o.dir, o.collection)), term.Plain(o.from))
 }
