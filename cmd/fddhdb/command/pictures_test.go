@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -353,6 +354,26 @@ func TestSyncKeeps(t *testing.T) {
 	clitest.Check(t, os.Chmod(copies, 0o700))
 	must(t, append(args, "--sync")...)
 	count("8")
+}
+
+// A program that a database names runs for a URL of the database, too, once it is trusted in this folder.
+func TestPicturesByProgramOfServer(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no sh")
+	}
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	folder, _ := album(t)
+	f := empty(t)
+	must(t, "init", f.db, "--modality", "image:2")
+	must(t, "encoder", f.db, "--input", "file", "--set", "image="+sh+` -c 'while read f; do echo "[1, 2]"; done'`)
+	url, _ := startServe(t, f.db)
+	url += "/" + strings.TrimSuffix(filepath.Base(f.db), ".db")
+	says(t, 1, "is not run, as you have not set it here", "import", url, "--pictures", folder)
+	must(t, "encoder", url, "--input", "file", "--trust", "image")
+	if out := must(t, "import", url, "--pictures", folder); !strings.Contains(out, "imported 8 items") {
+		t.Error(out)
+	}
 }
 
 func unreadable(folder string) bool {
