@@ -19,6 +19,8 @@ func (q *Query) starts() bool {
 func (c *Collection) byWords(ctx context.Context, v *state.View, cv *state.CollectionView,
 	q Query) (*Result, mih.Plan, error) {
 	switch {
+	case q.K < 0:
+		return nil, PlanAuto, fault.Invalid("k = %d: 1 or more are possible", q.K)
 	case q.After != "":
 		return nil, PlanAuto, fault.Invalid(
 			"words: an answer by words has no cursor: leave out After, and ask for more with K")
@@ -29,7 +31,7 @@ func (c *Collection) byWords(ctx context.Context, v *state.View, cv *state.Colle
 	if err := q.check(); err != nil {
 		return nil, PlanAuto, err
 	}
-	list := max(100, 4*min(q.K, math.MaxInt/4)) // of each of the two lists
+	list := max(100, 4*min(q.K, math.MaxUint32)) // of each of the two lists
 	r, plan := &Result{}, PlanAuto
 	nearest := map[uint32]search.Hit{}
 	var s *search.Searcher

@@ -273,6 +273,10 @@ func TestSearchByWords(t *testing.T) {
 	to := need(c.Search(ctx, db.Query{Words: "red", To: "image", K: 500}))(t)
 	want, _ := byDefinition(t, c, "red", "has(image)")
 	failIf(t, !slices.Equal(keysOfHits(to.Hits), want), "to images: %q, want %q", keysOfHits(to.Hits), want)
+	for _, k := range []int{math.MaxInt, math.MaxInt / 8} {
+		to = need(c.Search(ctx, db.Query{Words: "red", Key: "k2", From: "image", To: "image", K: k}))(t)
+		failIf(t, len(to.Hits) < len(want), "k = %d: %d hits", k, len(to.Hits))
+	}
 }
 
 // Beside a vector, a key or a code the two lists are fused by their ranks.
@@ -337,6 +341,7 @@ func TestWordsRefuse(t *testing.T) {
 		"has no cursor":              {Words: "a", After: "x"},
 		"have no similarity":         {Words: "a", MinSimilarity: .5},
 		"k = -1":                     {Words: "a", K: -1},
+		"k = -2":                     {Words: "a", K: -2, Key: "k1"},
 		"the query starts from no":   {Words: "a", ExcludeSelf: true},
 		"unknown field":              {Words: "a", Where: "x = 1"},
 		"unknown modality":           {Words: "a", To: "sound"},

@@ -256,7 +256,7 @@ func (e *IncompleteError) Error() string {
 
 // Switch makes the encoders of modality to those of queries that name no modality, and lets those of from
 // stand by, in one commit. To switch back, exchange the two. It is an *IncompleteError if items or encoders
-// are missing, unless incomplete allows that. Errors: db.ErrInvalid for a modality without encoders.
+// are missing, unless incomplete allows that. Errors: db.ErrInvalid if from is unknown, or to has no encoder.
 func Switch(ctx context.Context, c api.Collection, from, to string, incomplete bool) error {
 	schema, err := c.Schema(ctx)
 	if err != nil {
@@ -271,6 +271,9 @@ func Switch(ctx context.Context, c api.Collection, from, to string, incomplete b
 	}
 	if len(reads) == 0 || from == to {
 		return fault.Invalid("modality %q has no encoder that could take the place of that of %q", to, from)
+	}
+	if !slices.ContainsFunc(schema.Modalities, func(m db.Modality) bool { return m.Name == from }) {
+		return fault.Invalid("unknown modality %q", from)
 	}
 	for i, e := range schema.Encoders {
 		if e.Modality != from {

@@ -294,11 +294,15 @@ func (v *verb) listEncoders(all []db.Encoder) error {
 }
 
 // program returns how the encoder of a database in dir is run: in the folder that holds the
-// database, from wherever it is searched.
+// database, from wherever it is searched; for a database of a server in the current one, to which its trust
+// is bound, too.
 func program(dir string, of *db.Encoder) (encoder.Program, error) {
+	p := encoder.Program{Modality: of.Modality, Input: of.Input, Command: of.Command, Fingerprint: of.Fingerprint}
 	folder, err := encoder.Folder(dir)
-	return encoder.Program{Modality: of.Modality, Input: of.Input, Command: of.Command,
-		Dir: filepath.Dir(folder), Fingerprint: of.Fingerprint}, err
+	if p.Dir = filepath.Dir(folder); isURL(dir) && err == nil {
+		p.Dir, err = os.Getwd()
+	}
+	return p, err
 }
 
 // trusted is program for an encoder that is to run. It refuses one that the user has neither set nor trusted.
@@ -356,12 +360,18 @@ func quoted(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// encoderVerb returns the command line that works on the encoders of one input.
-func encoderVerb(dir, collection string, input db.EncoderInput) string {
-	line := "fddhdb encoder " + dir
+// verbLine returns the beginning of the command line of a verb that works on a collection.
+func verbLine(verb, dir, collection string) string {
+	line := "fddhdb " + verb + " " + dir
 	if collection != "main" {
 		line += " --collection " + collection
 	}
+	return line
+}
+
+// encoderVerb returns the command line that works on the encoders of one input.
+func encoderVerb(dir, collection string, input db.EncoderInput) string {
+	line := verbLine("encoder", dir, collection)
 	if input != db.InputText {
 		line += fmt.Sprintf(" --input %s", input)
 	}

@@ -41,9 +41,9 @@ type importing struct {
 	id      importID   // zero: the import cannot go on after an interruption
 	created *db.Schema // schema of the collection of --init
 	skipped source.SkippedRows
-	known   int // pictures that were stored already
-	twice   int // rows whose keys other rows have, of which only one is stored
-	deleted int // items of --sync
+	known   int      // pictures that were stored already
+	twice   int      // rows whose keys other rows have, of which only one is stored
+	gone    []string // keys that --sync deletes
 	parts
 }
 
@@ -112,7 +112,8 @@ func importCommand(e *env) *cobra.Command {
 		                     is little to see
 		  --folder-labels    labels a picture with the folders on its path
 		  --thumbnails       stores a JPEG of at most 256 pixels a side as the payload
-		  --sync             deletes the items of pictures whose files are gone
+		  --sync             deletes the pictures of the collection that have no file in
+		                     FOLDER: give it if all come from this folder
 		Give the same command again when pictures have come or changed: import leaves out
 		those that are stored as they are, and keeps labels and fields that you have added.
 		A picture that cannot be read is left out and named, unless --on-error stop is
@@ -156,7 +157,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.encoder, "encoder", "", "with --init: the `COMMAND` that makes vectors of the pictures")
 	f.BoolVar(&o.names.Pictures.Labels, "folder-labels", false, "label a picture with the folders on its path")
 	f.BoolVar(&o.names.Pictures.Thumbnails, "thumbnails", false, "store a small picture as the payload")
-	f.BoolVar(&o.sync, "sync", false, "delete the items of pictures whose files are gone")
+	f.BoolVar(&o.sync, "sync", false, "delete the pictures of the collection that have no file in the folder")
 	f.StringVar(&o.texts, "texts", "", "texts, a `FILE`.txt, .jsonl, .csv or .parquet")
 	f.StringVar(&o.names.TextColumn, "text-column", "text", "the `COLUMN` of --texts that has the texts")
 	f.StringVar(&o.names.Hash, "hash", "", "make codes by `NAME`: pdq, phash, dhash or simhash (default: the collection's)")
@@ -568,6 +569,11 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 	}
 	rows := o.Rows()
 	pictures, slow := o.pictures()
+	if o.sync {
+		if err := o.findGone(c, pictures); err != nil {
+			return err
+		}
+	}
 	began := time.Now() // with the part in hand
 	err := o.Pipeline(o.ctx, o.from, func(r *source.Row) error {
 		if o.row%1000 == 0 || slow {
@@ -609,10 +615,7 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 	if err != nil {
 		return o.failed(err)
 	}
-	if o.sync {
-		return o.deleteGone(c, pictures)
-	}
-	return nil
+	return o.deleteGone(c)
 }
 
 func (o *importing) report(took float64) error {
@@ -637,7 +640,7 @@ func (o *importing) report(took float64) error {
 			From    int                     `json:"resumed_at,omitempty"`
 			Reasons []*source.SkippedReason `json:"skipped_reasons,omitempty"`
 			Columns []source.MappedColumn   `json:"columns,omitempty"`
-		}{o.stored, o.skipped.N, o.known, o.twice, o.deleted, took, rate, o.dryRun, o.from, o.skipped.Groups,
+		}{o.stored, o.skipped.N, o.known, o.twice, len(o.gone), took, rate, o.dryRun, o.from, o.skipped.Groups,
 			columns})
 	}
 	if o.dryRun && columns != nil {
@@ -658,7 +661,7 @@ func (o *importing) report(took float64) error {
 	for _, x := range []struct {
 		what string
 		n    int
-	}{{"skipped", o.skipped.N}, {"unchanged", o.known}, {"duplicates", o.twice}, {"deleted", o.deleted}} {
+	}{{"skipped", o.skipped.N}, {"unchanged", o.known}, {"duplicates", o.twice}, {"deleted", len(o.gone)}} {
 		if x.n > 0 {
 			more += fmt.Sprintf(", %s %s", x.what, term.Thousands(x.n))
 		}

@@ -80,20 +80,26 @@ func (v *verb) pictureEncoders(schema db.Schema) (all []source.PictureEncoder, e
 	return all, nil
 }
 
-// deleteGone deletes the items of pictures whose files are gone.
-func (o *importing) deleteGone(c api.Collection, p *source.Pictures) error {
-	keys, err := p.Gone(o.ctx, c)
+// findGone finds the pictures that --sync deletes. It runs before anything is stored: a wrong folder changes
+// nothing.
+func (o *importing) findGone(c api.Collection, p *source.Pictures) error {
+	gone, there, err := p.Gone(o.ctx, c)
 	if err != nil {
 		return err
 	}
-	if o.deleted = len(keys); o.dryRun || len(keys) == 0 {
+	if len(gone) > there && (there == 0 || len(gone) > 100) {
+		return exit.Failedf("--sync: %s of the collection would be deleted, and %s have their file in %s: is it another folder? Nothing was changed; fddhdb delete --where deletes items",
+			term.Plural(len(gone), "picture", "pictures"), term.Thousands(there), term.Plain(p.Path()))
+	}
+	o.gone = gone
+	return nil
+}
+
+// deleteGone deletes the items of pictures whose files are gone.
+func (o *importing) deleteGone(c api.Collection) error {
+	if o.dryRun || len(o.gone) == 0 {
 		return nil
 	}
-	if len(keys) > 100 && len(keys) > p.Rows() {
-		return exit.Failedf("--sync: %s of %s have no file in %s any more, and %s are there: is it another folder? Delete them by delete --where",
-			term.Plural(len(keys), "item", "items"), term.Thousands(len(keys)+p.Rows()), p.Path(),
-			term.Plural(p.Rows(), "picture", "pictures"))
-	}
-	_, err = c.Delete(o.ctx, keys...)
+	_, err := c.Delete(o.ctx, o.gone...)
 	return err
 }

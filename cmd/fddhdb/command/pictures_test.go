@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -314,6 +315,70 @@ func TestPicturesByLook(t *testing.T) {
 		t.Errorf("%v, labels %v", item.Fields, item.Labels)
 	}
 	importing(0, 8, 0)
+}
+
+// Deletion with --sync keeps to the pictures of the folder: another folder changes nothing, and items that no
+// import of pictures made stay, as do pictures below a folder that cannot be read.
+func TestSyncKeeps(t *testing.T) {
+	folder, files := album(t)
+	f := empty(t)
+	must(t, "init", f.db, "--modality", "image:688", "--field", "bytes:int", "--field", "modified:time")
+	must(t, "encoder", f.db, "--input", "file", "--set", "image=builtin:look")
+	args := []string{"import", f.db, "--pictures", folder}
+	must(t, args...)
+	must(t, "put", f.db, "report", "--field", "modified=2024-01-01T00:00:00Z")
+	other := f.path("other")
+	clitest.Check(t, os.Mkdir(other, 0o777))
+	for i := range 20 {
+		clitest.WriteFile(t, filepath.Join(other, fmt.Sprint(i, ".png")), string(files["scene.png"]))
+	}
+	count := func(want string) {
+		t.Helper()
+		if n := strings.TrimSpace(must(t, "count", f.db)); n != want {
+			t.Errorf("%s items, want %s", n, want)
+		}
+	}
+	for _, more := range []string{"--sync", "--dry-run"} {
+		says(t, 1, "8 pictures of the collection would be deleted, and 0 have their file in", "import", f.db,
+			"--pictures", other, "--sync", more)
+	}
+	count("9")
+	clitest.Check(t, os.Remove(filepath.Join(folder, "scene.png")))
+	copies := filepath.Join(folder, "copies")
+	if clitest.Check(t, os.Chmod(copies, 0)); unreadable(copies) {
+		if _, stdout, stderr := do(t, append(args, "--sync", "--dry-run")...); !strings.Contains(stdout, "deleted 1") ||
+			!strings.Contains(stderr, `"copies": permission denied`) {
+			t.Error(stdout, stderr)
+		}
+	}
+	clitest.Check(t, os.Chmod(copies, 0o700))
+	must(t, append(args, "--sync")...)
+	count("8")
+}
+
+// A program that a database names runs for a URL of the database, too, once it is trusted in this folder.
+func TestPicturesByProgramOfServer(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no sh")
+	}
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	folder, _ := album(t)
+	f := empty(t)
+	must(t, "init", f.db, "--modality", "image:2")
+	must(t, "encoder", f.db, "--input", "file", "--set", "image="+sh+` -c 'while read f; do echo "[1, 2]"; done'`)
+	url, _ := startServe(t, f.db)
+	url += "/" + strings.TrimSuffix(filepath.Base(f.db), ".db")
+	says(t, 1, "is not run, as you have not set it here", "import", url, "--pictures", folder)
+	must(t, "encoder", url, "--input", "file", "--trust", "image")
+	if out := must(t, "import", url, "--pictures", folder); !strings.Contains(out, "imported 8 items") {
+		t.Error(out)
+	}
+}
+
+func unreadable(folder string) bool {
+	_, err := os.ReadDir(folder)
+	return err != nil
 }
 
 // clip starts a service as that of Immich. The vector of a picture is its mean colour, for the model "turned"

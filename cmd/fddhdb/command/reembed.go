@@ -95,9 +95,26 @@ func (o *reembedding) exchange() error {
 	if err != nil {
 		return err
 	}
-	return o.tell(map[string]string{"from": o.from, "to": o.to},
-		"queries use %s; to go back: fddhdb reembed %s --from %[1]s --to %[3]s --switch",
-		term.Plain(o.to), term.Plain(o.dir), term.Plain(o.from))
+	used := map[string]string{"from": o.from, "to": o.to}
+	reads := func(modality string) (all []db.EncoderInput) {
+		for _, e := range o.schema.Encoders {
+			if e.Modality == modality {
+				all = append(all, e.Input)
+			}
+		}
+		return all
+	}
+	before, more := reads(o.from), ""
+	if len(before) == 0 { // nothing to go back to
+		return o.tell(used, "queries use %s", term.Plain(o.to))
+	}
+	for _, input := range reads(o.to) {
+		if !slices.Contains(before, input) {
+			more = " --incomplete"
+		}
+	}
+	return o.tell(used, "queries use %s; to go back: %s --from %[1]s --to %[3]s --switch%[4]s", term.Plain(o.to),
+		term.Plain(verbLine("reembed", o.dir, o.collection)), term.Plain(o.from), more)
 }
 
 // fill makes the vectors of items that have none.
@@ -242,6 +259,7 @@ func (o *reembedding) report() error {
 		o.Warnf("left out: %s more", term.Thousands(more))
 	}
 	return o.tell(map[string]any{"items": o.filled.Items, "skipped": o.filled.Skipped},
-		"%s got a vector of %s; when none is missing: fddhdb reembed %s --from %s --to %[2]s --switch",
-		term.Plural(o.filled.Items, "item", "items"), term.Plain(o.to), term.Plain(o.dir), term.Plain(o.from))
+		"%s got a vector of %s; when none is missing: %s --from %s --to %[2]s --switch",
+		term.Plural(o.filled.Items, "item", "items"), term.Plain(o.to),
+		term.Plain(verbLine("reembed", o.dir, o.collection)), term.Plain(o.from))
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -234,9 +235,17 @@ func (o *searching) chooseQuery(words string) error {
 		if hash := perceptual.Named(o.schema.Hash); hash != nil {
 			return (hash.OfText != nil) == (input == db.InputText)
 		}
-		return slices.ContainsFunc(o.schema.Encoders, func(e db.Encoder) bool { return e.Input == input })
+		return slices.ContainsFunc(o.schema.Encoders, func(e db.Encoder) bool {
+			return e.Input == input && (e.Modality == o.from || o.from == "" && !e.Standby)
+		})
 	}
 	indexed := slices.ContainsFunc(o.schema.Fields, func(f db.Field) bool { return f.Words })
+	if takes(db.InputText) { // a text may have no word, such as an emoji, or more than Query.Words
+		n := len(strings.FieldsFunc(words, func(r rune) bool {
+			return !unicode.In(r, unicode.L, unicode.M, unicode.N)
+		}))
+		indexed = indexed && 0 < n && n <= 16
+	}
 	if indexed && !o.given("words") && !o.given("radius") && o.after == "" && !o.given("min-similarity") {
 		o.words = words
 	}
@@ -297,20 +306,28 @@ func (o *searching) asLabels(words string) bool {
 	return o.labels != nil
 }
 
-// chooseFrom chooses the modality of a query by key where vectors are compared and only one modality of
-// several has an encoder that does not stand by.
+// chooseFrom chooses the modality of a query by key where vectors are compared: the only one of several that
+// has an encoder in use, or, if no encoder is, the only one whose encoder does not stand by.
 func (o *searching) chooseFrom() error {
 	stats, err := o.c.Stats(o.ctx)
 	if err != nil || stats.Trained && !o.given("recall") || len(o.schema.Modalities) < 2 {
 		return err
 	}
-	var names []string
-	for _, e := range o.schema.Encoders {
-		if !e.Standby && !slices.Contains(names, e.Modality) {
-			names = append(names, e.Modality)
+	var used, others []string
+	for _, m := range o.schema.Modalities {
+		has := func(standby bool) bool {
+			return slices.ContainsFunc(o.schema.Encoders, func(e db.Encoder) bool {
+				return e.Modality == m.Name && e.Standby == standby
+			})
+		}
+		switch {
+		case has(false):
+			used = append(used, m.Name)
+		case !has(true):
+			others = append(others, m.Name)
 		}
 	}
-	if len(names) == 1 {
+	if names := append(used, others...); len(used) == 1 || len(names) == 1 {
 		o.from = names[0]
 	}
 	return nil

@@ -101,8 +101,12 @@ func (e *Encoder) identified(ctx context.Context, dim int, inputs []string, last
 		return nil, err
 	}
 	if likeness := Likeness(now, e.Fingerprint); likeness < LeastLikeness {
-		return nil, e.failed(Changed, fmt.Errorf(`"%s" is not the encoder that was stored, by its vectors: the likeness is %.2f, and %.2f is the least: run the model that has made the stored vectors, or store this one by "fddhdb encoder DIR --replace --set %s=COMMAND" and make the vectors of all items again`,
-			strings.Join(e.Command, " "), likeness, LeastLikeness, e.Modality), "")
+		files := ""
+		if e.input() == db.InputFile {
+			files = "--input file "
+		}
+		return nil, e.failed(Changed, fmt.Errorf(`"%s" is not the encoder that was stored, by its vectors: the likeness is %.2f, and %.2f is the least: run the model that has made the stored vectors, or store this one by "fddhdb encoder DIR %s--replace --set %s=COMMAND" and make the vectors of all items again`,
+			strings.Join(e.Command, " "), likeness, LeastLikeness, files, e.Modality), "")
 	}
 	e.known = true
 	return all[len(first):], nil

@@ -37,9 +37,10 @@ const (
 type Pool struct {
 	lookup Lookup
 
-	mu     sync.Mutex // guards what follows
-	byUse  map[string]*pooled
-	closed bool
+	mu      sync.Mutex         // guards what follows
+	byUse   map[string]*pooled // by collection, modality and input
+	closed  bool
+	closing sync.WaitGroup // of encoders that another one has replaced
 }
 
 // pooled is an encoder of a pool.
@@ -54,7 +55,8 @@ type pooled struct {
 }
 
 // NewPool returns a pool that has started no program yet. It looks up the encoders of a collection with each
-// request, so that one that is stored later is used from then on. The caller closes the pool.
+// request, so that one that is stored later is used from then on, and ends the one before. The caller closes
+// the pool.
 func NewPool(lookup Lookup) *Pool { return &Pool{lookup: lookup, byUse: map[string]*pooled{}} }
 
 // Modalities returns the modalities of a collection whose vectors can be made of texts, or of files, in their
@@ -81,18 +83,22 @@ func (p *Pool) encoder(ctx context.Context, collection, modality string,
 	if i < 0 {
 		return nil, ErrNone
 	}
-	// Another command, and another model behind it, is another encoder.
-	key := fmt.Sprintf("%q %q %q %q %q", collection, modality, input, all[i].Command, all[i].Fingerprint)
+	use := fmt.Sprintf("%q %q %q", collection, modality, input)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, db.ErrClosed
 	}
-	if p.byUse[key] == nil {
-		p.byUse[key] = &pooled{Encoder: New(all[i].Program), turn: make(chan struct{}, 1),
-			kept: map[string]Vector{}}
+	e, now := p.byUse[use], &all[i].Program
+	if e != nil && slices.Equal(e.Command, now.Command) && slices.Equal(e.Fingerprint, now.Fingerprint) {
+		return e, nil
 	}
-	return p.byUse[key], nil
+	if e != nil { // its model may hold much memory
+		p.closing.Go(e.Close)
+	}
+	e = &pooled{Encoder: New(*now), turn: make(chan struct{}, 1), kept: map[string]Vector{}}
+	p.byUse[use] = e
+	return e, nil
 }
 
 // Encode returns the vector, with dim dimensions, of content: a text, or the path of a file. Its errors are
@@ -138,6 +144,7 @@ func (p *Pool) Close() {
 	for _, e := range all {
 		e.Close()
 	}
+	p.closing.Wait()
 }
 
 // enter waits for the turn, unless many wait already. The caller takes the element out of turn again.

@@ -55,12 +55,18 @@ func TestPool(t *testing.T) {
 	if n := asked("main", db.InputText, "asked"); n != keptVectors+2 {
 		t.Errorf("an encoder that stands by was started again: %v", n)
 	}
+	before, err := p.encoder(t.Context(), "main", "text", db.InputText)
+	check(t, err)
 	program.Fingerprint = nil
 	program.Command = append(slices.Clone(program.Command), "another")
 	if n := asked("main", db.InputText, "asked"); n != 1 {
 		t.Errorf("another command was asked %v times", n)
 	}
-	_, err := p.Encode(t.Context(), "main", "image", db.InputText, dim, "x")
+	p.closing.Wait()
+	if _, err := before.Encode(t.Context(), dim, []string{"x"}); !errors.Is(err, db.ErrClosed) {
+		t.Errorf("the encoder that another one replaced: %v", err)
+	}
+	_, err = p.Encode(t.Context(), "main", "image", db.InputText, dim, "x")
 	if !errors.Is(err, ErrNone) {
 		t.Errorf("without an encoder: %v", err)
 	}

@@ -86,6 +86,7 @@ func TestExif(t *testing.T) {
 		{"Acme", "Box 2 ", "2024:05:17 18:30:01", "+02:00", "Acme Box 2", clock.Add(-2 * time.Hour)},
 		{"", "a\x1b[31mb", "2024:05:17", "", "a[31mb", time.Time{}},
 		{"", "", "0000:00:00 00:00:00", "x", "", time.Time{}},
+		{"", "", "9999:12:31 23:59:59", "-12:00", "", time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)},
 	} {
 		path := filepath.Join(t.TempDir(), "a.jpg")
 		data := clitest.WithExif(b.Bytes(), test.maker, test.model, 3, test.at, test.offset)

@@ -70,9 +70,11 @@ func readExif(from io.ReadSeeker, format string) (e Exif) {
 	for _, form := range []struct{ layout, text string }{
 		{"2006:01:02 15:04:05-07:00", text("DateTimeOriginal") + text("OffsetTimeOriginal")},
 		{"2006:01:02 15:04:05", text("DateTimeOriginal")}} {
-		if at, err := time.Parse(form.layout, form.text); err == nil && at.Year() > 0 {
-			e.TakenAt = at.UTC()
-			break
+		if at, err := time.Parse(form.layout, form.text); err == nil {
+			if at = at.UTC(); at.Year() > 0 && at.Year() < 10_000 { // a field can have it
+				e.TakenAt = at
+				break
+			}
 		}
 	}
 	return e

@@ -68,7 +68,7 @@ type Pictures struct {
 	PictureOptions
 	root     string // of the files
 	files    []found
-	unread   string // a folder that could not be read; "": none
+	unread   []string // folders that could not be read, as the beginnings of keys
 	encoders []PictureEncoder
 	schema   db.Schema
 	stored   func(key string) (*db.Item, error)
@@ -134,11 +134,10 @@ func OpenPictures(o PictureOptions) (*Pictures, error) {
 				return nil
 			}
 			f := found{err: err}
-			if err != nil {
-				s.unread = path
-			}
 			if f.path, err = filepath.Rel(root, path); err == nil && f.err == nil {
 				f.info, f.err = os.Stat(path)
+			} else if f.err != nil {
+				s.unread = append(s.unread, keyOf(f.path)+"/")
 			}
 			if f.err == nil && f.info.IsDir() { // a link to a folder
 				return err
@@ -185,32 +184,38 @@ func (s *Pictures) Name(row int) string { return keyOf(s.files[row].path) }
 
 func keyOf(path string) string { return filepath.ToSlash(path) }
 
-// Gone returns the keys of a collection that are pictures of this import or an earlier one, by the field
-// modified, and have no file in the folder.
-func (s *Pictures) Gone(ctx context.Context, c api.Collection) (keys []string, err error) {
-	if s.unread != "" {
-		return nil, exit.Failedf("--sync: %s cannot be read, so nothing was deleted", s.unread)
-	}
-	there := make(map[string]bool, len(s.files))
+// Gone returns the keys of pictures of a collection that have no file in the folder, and how many have one.
+// An item is a picture if an import gave it its fields. The pictures below a folder that cannot be read are
+// in neither number.
+func (s *Pictures) Gone(ctx context.Context, c api.Collection) (gone []string, there int, err error) {
+	files := make(map[string]bool, len(s.files))
 	for row := range s.files {
-		there[s.Name(row)] = true
+		files[s.Name(row)] = true
 	}
 	for key, err := range c.Keys(ctx, "") {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		if there[key] {
+		if slices.ContainsFunc(s.unread, func(folder string) bool { return strings.HasPrefix(key, folder) }) {
 			continue
 		}
 		it, err := c.Get(ctx, key)
-		if err != nil && !errors.Is(err, db.ErrNotFound) {
-			return nil, err
+		if errors.Is(err, db.ErrNotFound) {
+			continue
 		}
-		if err == nil && it.Fields["modified"] != nil {
-			keys = append(keys, key)
+		if err != nil {
+			return nil, 0, err
+		}
+		_, modified := it.Fields["modified"].(time.Time)
+		switch _, bytes := it.Fields["bytes"].(int64); {
+		case !modified || !bytes:
+		case files[key]:
+			there++
+		default:
+			gone = append(gone, key)
 		}
 	}
-	return keys, nil
+	return gone, there, nil
 }
 
 // pictureFields are the fields of pictures. Quality is of hashes that tell it.

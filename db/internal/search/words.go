@@ -32,10 +32,7 @@ func (a Ranked) compare(b Ranked) int {
 // NewWords returns a searcher for ByWords alone: the query starts from no item, vector or code.
 func NewWords(tools *Tools, v *state.View, cv *state.CollectionView,
 	q Query) (*Searcher, error) {
-	switch {
-	case q.K < 0:
-		return nil, fault.Invalid("k = %d: 1 or more are possible", q.K)
-	case q.ExcludeSelf:
+	if q.ExcludeSelf {
 		return nil, fault.Invalid("exclude self: the query starts from no item, as Key is empty")
 	}
 	return &Searcher{tools: tools, V: v, Cv: cv, q: q, self: noRow, radius: -1}, nil
@@ -112,7 +109,7 @@ func (s *Searcher) ByWords(ctx context.Context, text string, n int) ([]Ranked, e
 			low := it.Next()
 			out = append(out, Ranked{uint32(c.container)<<16 | low, scores[low]})
 		}
-		if len(out) > 4*n {
+		if len(out)/4 > n {
 			slices.SortFunc(out, Ranked.compare)
 			out = out[:n]
 		}
