@@ -50,7 +50,8 @@ func reembedCommand(e *env) *cobra.Command {
 		The vectors are made of the text in --text-field, or else of the pictures of the
 		items: their payloads, or files below --pictures that a string field or the key
 		names. Where a program makes the vectors of pictures, --query-encoder is the one of
-		texts. In a trained collection, train again after the switch.`, `
+		texts. In a trained collection, train again and activate the new space before the
+		switch.`, `
 		fddhdb reembed photos.db --from image --to clip2 --pictures ~/Pictures \
 		    --encoder "http://localhost:3003/predict ViT-L-14__openai"
 		fddhdb reembed notes.db --from text --to text2 --text-field body \
@@ -87,7 +88,21 @@ func reembedCommand(e *env) *cobra.Command {
 
 // exchange lets queries use the other modality.
 func (o *reembedding) exchange() error {
-	err := reembed.Switch(o.ctx, o.c, o.from, o.to, o.incomplete)
+	stats, err := o.c.Stats(o.ctx)
+	if err != nil {
+		return err
+	}
+	if m, err := o.verb.modality("--to", o.to); err != nil {
+		return err
+	} else if stats.Trained && !o.incomplete && !m.Sparse {
+		one := make([]float32, m.Dim)
+		one[0] = 1
+		if _, err := o.c.EncodeQuery(o.ctx, db.Query{From: o.to, Vector: one}); err != nil {
+			return exit.Failedf("the active space of codes was learned without %s, so queries by it would find nothing: train again, fddhdb activate the new space, and then --switch; --incomplete switches all the same",
+				o.to)
+		}
+	}
+	err = reembed.Switch(o.ctx, o.c, o.from, o.to, o.incomplete)
 	var lacks *reembed.IncompleteError
 	if errors.As(err, &lacks) {
 		return exit.Failedf("%w: fddhdb reembed without --switch fills --to; --incomplete switches all the same", err)

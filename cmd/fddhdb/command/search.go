@@ -246,12 +246,13 @@ func (o *searching) chooseQuery(words string) error {
 		}))
 		indexed = indexed && 0 < n && n <= 16
 	}
-	if indexed && !o.given("words") && !o.given("radius") && o.after == "" && !o.given("min-similarity") {
+	given := o.words // by --words: they are fused with whatever is typed
+	if indexed && given == "" && !o.given("radius") && o.after == "" && !o.given("min-similarity") {
 		o.words = words
 	}
 	switch {
 	case source.IsPicture(words) && isFile(words) && takes(db.InputFile):
-		o.picture, o.words = []string{words}, ""
+		o.picture, o.words = []string{words}, given
 		return checkInputs(nil, o.picture)
 	case takes(db.InputText):
 		o.texts = []string{words}
@@ -260,16 +261,44 @@ func (o *searching) chooseQuery(words string) error {
 	_, err := o.c.Get(o.ctx, words)
 	switch {
 	case err == nil:
-		o.key, o.words = words, ""
+		o.key, o.words = words, given
 	case !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid):
 		return err
-	case o.words != "":
+	case o.words != given:
 	case o.asLabels(words):
+	case source.IsPicture(words):
+		return exit.Failedf("%s: there is no such file here, and no item of collection %q has this key",
+			term.Plain(words), o.c.Name())
 	default:
-		return exit.Failedf("collection %q has no item with the key %q, no model that has learned it as a label, and no encoder of texts that would read it as words: %s --set NAME=COMMAND stores one",
-			o.c.Name(), words, encoderVerb(o.dir, o.c.Name(), db.InputText))
+		return o.nothingTyped(words)
 	}
 	return nil
+}
+
+// nothingTyped says what could be typed in place of words that are neither a text, a key nor labels.
+func (o *searching) nothingTyped(words string) error {
+	labels, err := o.c.Labels(o.ctx)
+	if err != nil {
+		return err
+	}
+	known := "none"
+	if len(labels) > 0 {
+		const shown = 12
+		known = strings.Join(labels[:min(shown, len(labels))], ", ")
+		if len(labels) > shown {
+			known += ", ..."
+		}
+		if near := term.Nearest(strings.ToLower(words), labels); near != "" {
+			known += "; did you mean " + near + "?"
+		}
+	}
+	more := ""
+	if f := forms.TitleField(o.schema); f != nil && !f.Words {
+		more = fmt.Sprintf("; fddhdb alter %s --index-words %s finds words in that field", term.Plain(o.dir),
+			f.Name)
+	}
+	return exit.Failedf("collection %q has no item with the key %q, no encoder that reads it as words, and no trained label or labels of one item (labels: %s)%s; %s --set NAME=COMMAND stores an encoder",
+		o.c.Name(), words, term.Plain(known), more, encoderVerb(o.dir, o.c.Name(), db.InputText))
 }
 
 // labelled bounds the items among which the code of labels is looked for.
