@@ -446,6 +446,8 @@ func TestPicturesByEncoder(t *testing.T) {
 	finds("sunset.png", "red")
 	finds("sea.png", "--text", "blue")
 	finds("sea.png", filepath.Join(folder, "sea.png"))
+	finds("sea.png", "sea.png") // a key, and no text
+	says(t, 1, "there is no such file, and", "search", f.db, "lost sea.png")
 
 	// What the service has not answered, the next import asks again.
 	paint("lake.png", color.NRGBA{0, 0, 255, 255})
