@@ -297,7 +297,8 @@ func (v *verb) listEncoders(all []db.Encoder) error {
 // database, from wherever it is searched; for a database of a server in the current one, to which its trust
 // is bound, too.
 func program(dir string, of *db.Encoder) (encoder.Program, error) {
-	p := encoder.Program{Modality: of.Modality, Input: of.Input, Command: of.Command, Fingerprint: of.Fingerprint}
+	p := encoder.Program{Modality: of.Modality, Input: of.Input, Command: of.Command,
+		Fingerprint: of.Fingerprint}
 	folder, err := encoder.Folder(dir)
 	if p.Dir = filepath.Dir(folder); isURL(dir) && err == nil {
 		p.Dir, err = os.Getwd()

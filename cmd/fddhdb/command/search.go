@@ -56,7 +56,7 @@ func searchCommand(e *env) *cobra.Command {
 		items where fields have an index of words (both answers are then merged). Elsewhere
 		they are the key of an item, or labels that a model has learned: the items whose
 		codes are like theirs are found, with the label or without. The file of a picture
-		finds pictures. A query is else one of
+		finds pictures, and so does a key that ends as such a file. A query is else one of
 		  --text TEXT       a text, of which an encoder makes a vector (see encoder); repeat
 		                    it for several queries
 		  --picture FILE    a picture, of which an encoder of files makes a vector; repeat it
@@ -250,11 +250,12 @@ func (o *searching) chooseQuery(words string) error {
 	if indexed && given == "" && !o.given("radius") && o.after == "" && !o.given("min-similarity") {
 		o.words = words
 	}
+	picture := source.IsPicture(words) && takes(db.InputFile)
 	switch {
-	case source.IsPicture(words) && isFile(words) && takes(db.InputFile):
+	case picture && isFile(words):
 		o.picture, o.words = []string{words}, given
 		return checkInputs(nil, o.picture)
-	case takes(db.InputText):
+	case !picture && takes(db.InputText):
 		o.texts = []string{words}
 		return checkInputs(o.texts, nil)
 	}
@@ -264,11 +265,11 @@ func (o *searching) chooseQuery(words string) error {
 		o.key, o.words = words, given
 	case !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid):
 		return err
+	case picture:
+		return exit.Failedf("search %q: there is no such file, and collection %q has no item with this key: --text searches by a text",
+			words, o.c.Name())
 	case o.words != given:
 	case o.asLabels(words):
-	case source.IsPicture(words):
-		return exit.Failedf("%s: there is no such file here, and no item of collection %q has this key",
-			term.Plain(words), o.c.Name())
 	default:
 		return o.nothingTyped(words)
 	}

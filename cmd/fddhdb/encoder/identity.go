@@ -85,7 +85,11 @@ func Likeness(a, b []byte) float64 {
 // another encoder than the one that was stored. A program gets all of them at once.
 func (e *Encoder) identified(ctx context.Context, dim int, inputs []string, last bool) ([]answer, error) {
 	if e.Fingerprint == nil || e.known || len(inputs) == 0 {
-		return e.answers(ctx, dim, inputs, last)
+		all, err := e.answers(ctx, dim, inputs, last)
+		if len(inputs) > 1 && !slices.ContainsFunc(all, func(a answer) bool { return a.err == nil }) {
+			e.known = false // a service that is down may refuse every picture, but not the probe
+		}
+		return all, err
 	}
 	first, remove, err := e.probes()
 	if err != nil {

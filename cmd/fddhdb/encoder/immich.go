@@ -9,8 +9,10 @@ import (
 	"io"
 	"mime/multipart"
 	"os"
+	"path/filepath"
 	"sync"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -106,8 +108,8 @@ func (s immich) form(input string) (body func() (io.ReadCloser, error), kind str
 		return inMemory(b.Bytes()), w.FormDataContentType(), int64(b.Len()), nil
 	}
 	f, size, err := openRegular(input)
-	if err != nil {
-		return nil, "", 0, err
+	if err != nil { // of this input alone
+		return nil, "", 0, &refusal{fmt.Sprintf("%s: %v", filepath.Base(input), picture.Reason(err))}
 	}
 	if err := f.Close(); err != nil { // it is opened again, maybe more than once
 		return nil, "", 0, err

@@ -232,9 +232,9 @@ func TestImmich(t *testing.T) {
 	}
 	e := s.encoder(t, db.InputFile, time.Hour, "/predict", "m")
 	_, err := e.Encode(t.Context(), dim, []string{files[0], filepath.Join(dir, "nowhere"), files[1]})
-	fails(t, err, Failed, "nowhere")
+	fails(t, err, Refused, "nowhere: no such file or directory")
 	_, err = vector(t.Context(), e, dir)
-	fails(t, err, Failed, "is not a regular file")
+	fails(t, err, Refused, "is not a regular file")
 	broken := filepath.Join(dir, "broken")
 	check(t, os.WriteFile(broken, []byte("page"), 0o600))
 	_, err = e.Encode(t.Context(), dim, []string{files[0], files[1], broken})
@@ -247,6 +247,37 @@ func TestImmich(t *testing.T) {
 		_, err := vector(t.Context(), e, text)
 		fails(t, err, Failed, want)
 	}
+}
+
+// A service that is down in the middle refuses some pictures, and then ends the work.
+func TestImmichGoesDown(t *testing.T) {
+	var down atomic.Bool
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			http.Error(w, "out of memory", http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprint(w, `{"clip":[1,2,3]}`)
+	}))
+	defer s.Close()
+	p := Program{Modality: "text", Input: db.InputFile, Command: []string{s.URL + "/predict", "m"}}
+	var err error
+	p.Fingerprint, _, err = Identify(t.Context(), p, 3)
+	check(t, err)
+	file := filepath.Join(t.TempDir(), "file")
+	check(t, os.WriteFile(file, []byte("x"), 0o600))
+	e := New(p)
+	defer e.Close()
+	for range 2 {
+		_, refused, err := e.Each(t.Context(), 3, []string{file, file})
+		check(t, err)
+		if (refused[0] != nil) != down.Load() || (refused[1] != nil) != down.Load() {
+			t.Errorf("down %v: %v", down.Load(), refused)
+		}
+		down.Store(true)
+	}
+	_, _, err = e.Each(t.Context(), 3, []string{file, file})
+	fails(t, err, Failed, "out of memory")
 }
 
 // Whatever a service does, the error says where, and what the service says.

@@ -184,9 +184,9 @@ func (s *Pictures) Name(row int) string { return keyOf(s.files[row].path) }
 
 func keyOf(path string) string { return filepath.ToSlash(path) }
 
-// Gone returns the keys of pictures of a collection that have no file in the folder, and how many have one.
-// An item is a picture if an import gave it its fields. The pictures below a folder that cannot be read are
-// in neither number.
+// Gone returns the keys of pictures of a collection that have no file in the folder, and how many items have
+// one. Without a file an item is a picture if an import gave it its fields. The pictures below a folder that
+// cannot be read are in neither number.
 func (s *Pictures) Gone(ctx context.Context, c api.Collection) (gone []string, there int, err error) {
 	files := make(map[string]bool, len(s.files))
 	for row := range s.files {
@@ -195,6 +195,10 @@ func (s *Pictures) Gone(ctx context.Context, c api.Collection) (gone []string, t
 	for key, err := range c.Keys(ctx, "") {
 		if err != nil {
 			return nil, 0, err
+		}
+		if files[key] {
+			there++
+			continue
 		}
 		if slices.ContainsFunc(s.unread, func(folder string) bool { return strings.HasPrefix(key, folder) }) {
 			continue
@@ -207,11 +211,7 @@ func (s *Pictures) Gone(ctx context.Context, c api.Collection) (gone []string, t
 			return nil, 0, err
 		}
 		_, modified := it.Fields["modified"].(time.Time)
-		switch _, bytes := it.Fields["bytes"].(int64); {
-		case !modified || !bytes:
-		case files[key]:
-			there++
-		default:
+		if _, bytes := it.Fields["bytes"].(int64); modified && bytes {
 			gone = append(gone, key)
 		}
 	}
