@@ -640,8 +640,8 @@ func (o *importing) report(took float64) error {
 			From    int                     `json:"resumed_at,omitempty"`
 			Reasons []*source.SkippedReason `json:"skipped_reasons,omitempty"`
 			Columns []source.MappedColumn   `json:"columns,omitempty"`
-		}{o.stored, o.skipped.N, o.known, o.twice, len(o.gone), took, rate, o.dryRun, o.from, o.skipped.Groups,
-			columns})
+		}{o.stored, o.skipped.N, o.known, o.twice, len(o.gone), took, rate, o.dryRun, o.from,
+			o.skipped.Groups, columns})
 	}
 	if o.dryRun && columns != nil {
 		rows := make([][]any, len(columns))
