@@ -109,15 +109,25 @@ func Reason(err error) error {
 // thumbnailSide is the longer side of a thumbnail, in pixels.
 const thumbnailSide = 256
 
+// turnedSide is the longer side of a picture that is turned, in pixels, so that a large one takes no memory
+// for copies.
+const turnedSide = 1024
+
 // Upright returns the picture as a person sees it: a camera that was held sideways says so in the metadata.
+// One that has to be turned is sampled to at most 1,024 pixels a side first.
 func (p *Picture) Upright() image.Image {
 	if p.Orientation <= 1 {
 		return p.Image
 	}
-	b := p.Bounds()
-	from := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
-	draw.Draw(from, from.Rect, p.Image, b.Min, draw.Src)
+	from := p.scaled(min(1, turnedSide/float64(max(p.Bounds().Dx(), p.Bounds().Dy()))))
+	draw.ApproxBiLinear.Scale(from, from.Rect, p.Image, p.Bounds(), draw.Src, nil)
 	return turned(from, p.Orientation)
+}
+
+// scaled returns an empty picture of the scaled size.
+func (p *Picture) scaled(scale float64) *image.RGBA {
+	return image.NewRGBA(image.Rect(0, 0, max(1, int(scale*float64(p.Bounds().Dx())+.5)),
+		max(1, int(scale*float64(p.Bounds().Dy())+.5))))
 }
 
 // turned returns a picture in the orientation of EXIF, from 2 to 8.
@@ -152,13 +162,9 @@ func turned(from *image.RGBA, orientation int) *image.RGBA {
 func (p *Picture) Thumbnail() ([]byte, error) {
 	m, b := p.Image, p.Bounds()
 	scale := min(1, thumbnailSide/float64(max(b.Dx(), b.Dy())))
-	scaled := func(scale float64) *image.RGBA {
-		return image.NewRGBA(image.Rect(0, 0, max(1, int(scale*float64(b.Dx())+.5)),
-			max(1, int(scale*float64(b.Dy())+.5))))
-	}
-	small := scaled(scale)
+	small := p.scaled(scale)
 	if 4*scale < 1 { // a large picture is sampled first: means of all its pixels take long
-		sampled := scaled(4 * scale)
+		sampled := p.scaled(4 * scale)
 		draw.ApproxBiLinear.Scale(sampled, sampled.Rect, m, b, draw.Src, nil)
 		m = sampled
 	}
