@@ -1,5 +1,5 @@
 // Package reembed gives the items of a collection the vectors of another encoder, while searches and writes
-// go on with those of the first. The new vectors are those of a second modality.
+// go on with the first ones. The new vectors belong to a second modality.
 //
 //	err := reembed.Begin(ctx, c, modality, encoders)  // the second modality, whose encoders stand by
 //	n, err := reembed.Fill(ctx, d, c, reembed.Options{From: "image", To: "image2", Encode: encode})

@@ -45,7 +45,7 @@ func collection(t *testing.T, n int) (*db.DB, api.Database, api.Collection) {
 	return d, folder, c
 }
 
-// encode makes a vector of a caption. It refuses those of refused.
+// encode makes a vector of a caption. It refuses the captions in refused.
 func encode(refused ...string) func(context.Context, []*db.Item) ([]reembed.Vector, error) {
 	return func(_ context.Context, items []*db.Item) (all []reembed.Vector, err error) {
 		for _, it := range items {

@@ -38,7 +38,7 @@ var harmlessFlags = []string{"init", "json", "mode", "from-row", "on-error", "co
 // identity returns what identifies the import. It is zero if the import cannot go on, because a file
 // is standard input or not a regular file.
 func (o *importing) identity() importID {
-	if _, pictures := o.pictures(); pictures || o.fromStdin() > 0 { // what is stored says which are left
+	if _, pictures := o.pictures(); pictures || o.fromStdin() > 0 { // the stored items say which pictures are left
 		return importID{}
 	}
 	command, files := sha256.New(), sha256.New()
@@ -205,7 +205,7 @@ func (o *importing) put(r *source.Row) error {
 	}
 	_, pictures := o.pictures()
 	add := func(b api.Batch) error {
-		if o.merge || pictures { // an item keeps what is not of its file
+		if o.merge || pictures { // an item keeps labels and fields of other origin
 			return b.Merge(o.into, item)
 		}
 		return b.Put(o.into, item)

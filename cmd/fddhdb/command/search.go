@@ -305,8 +305,8 @@ func (o *searching) nothingTyped(words string) error {
 // labelled bounds the items among which the code of labels is looked for.
 const labelled = 1000
 
-// asLabels makes of words the code that the model has learned for them as labels: that of an item with these
-// labels and the fewest others.
+// asLabels looks up the code that the model has learned for words as labels. Of the items with these labels
+// it takes one with the fewest others.
 func (o *searching) asLabels(words string) bool {
 	known, err := o.c.Labels(o.ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ type Program struct {
 	Modality string          // of the vectors, for errors
 	Input    db.EncoderInput // "": text
 	Command  []string        // the program and its arguments, or the words of another kind
-	Dir      string          // the folder that it runs in; "": that of this process
+	Dir      string          // the folder that it runs in; "": the current one
 
 	// Timeout is the limit for one input; 0 means 30 s. The first input has five minutes, or
 	// Timeout if that is longer, as the program may have to load a model.
@@ -52,8 +52,8 @@ type Encoder struct {
 	ends context.Context    // ends with Close
 	end  context.CancelFunc // of ends
 
-	making maker // nil before the first input; belongs to whoever has the turn
-	known  bool  // the fingerprint has been compared; belongs to whoever has the turn
+	making maker // nil before the first input; belongs to the goroutine that has the turn
+	known  bool  // the fingerprint has been compared; belongs as making does
 }
 
 // New returns an encoder that has not started its program yet. The caller closes it.

@@ -48,7 +48,7 @@ type FileNames struct {
 	Pictures                                PictureOptions
 	Texts                                   Input
 	TextColumn                              string  // of Texts, if they are a table
-	Hash                                    string  // of Texts; "": that of the collection
+	Hash                                    string  // of Texts; "": the hash of the collection
 	Mapping                                 Mapping // about the columns of Items or Texts
 	Lenient                                 bool    // ignore what Items have and the collection has not
 	Declared                                bool    // Fields have to say their types

@@ -49,11 +49,11 @@ type PictureEncoder struct {
 // PictureOptions say what becomes of the pictures in a folder.
 type PictureOptions struct {
 	Folder     string
-	Hash       string // makes codes; "": that of the collection
+	Hash       string // makes codes; "": the hash of the collection
 	Labels     bool   // the folders on the path of a picture are its labels
 	Thumbnails bool   // the payload of an item is a small picture
 
-	// Modality is that of the vectors of a new collection. Without a name the collection gets codes.
+	// Modality describes the vectors of a new collection. Without a name the collection gets codes.
 	Modality db.Modality
 	Encoders []db.Encoder // of a new collection
 

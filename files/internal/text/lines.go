@@ -120,7 +120,7 @@ func (l *Lines) place() string {
 	return fmt.Sprintf("line %d", l.N)
 }
 
-// known reads the lines of a .jsonl, of which it is known how many there are.
+// known reads the lines of a .jsonl whose number is known.
 type known struct {
 	*Lines
 	src   matrix.Source
