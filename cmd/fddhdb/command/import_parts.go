@@ -38,7 +38,8 @@ var harmlessFlags = []string{"init", "json", "mode", "from-row", "on-error", "co
 // identity returns what identifies the import. It is zero if the import cannot go on, because a file
 // is standard input or not a regular file.
 func (o *importing) identity() importID {
-	if _, pictures := o.pictures(); pictures || o.fromStdin() > 0 { // the stored items say which pictures are left
+	// The stored items say which pictures are left.
+	if _, pictures := o.pictures(); pictures || o.fromStdin() > 0 {
 		return importID{}
 	}
 	command, files := sha256.New(), sha256.New()

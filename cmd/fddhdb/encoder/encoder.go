@@ -52,8 +52,9 @@ type Encoder struct {
 	ends context.Context    // ends with Close
 	end  context.CancelFunc // of ends
 
-	making maker // nil before the first input; belongs to the goroutine that has the turn
-	known  bool  // the fingerprint has been compared; belongs as making does
+	// Both belong to the goroutine that has the turn.
+	making maker // nil before the first input
+	known  bool  // the fingerprint has been compared
 }
 
 // New returns an encoder that has not started its program yet. The caller closes it.
