@@ -184,8 +184,8 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
 	f.StringVar(&o.words, "index-words", "", "the text fields whose words --init indexes: `all|none|LIST`")
 	usage.Matter(f, "init", "vectors", "labels", "keys", "items", "key-column", "label-column",
-		"vector-column", "codes", "fields", "merge", "on-error", "on-duplicate", "dry-run", "pictures",
-		"texts", "hash", "encoder", "sync")
+		"vector-column", "folder-labels", "thumbnails", "merge", "on-error", "on-duplicate", "dry-run",
+		"pictures", "texts", "hash", "encoder", "sync")
 	return v.does(func() error {
 		if o.model != "" {
 			return v.importModel(o.model)
