@@ -121,9 +121,9 @@ func parseCommand(flag, value string) ([]string, error) {
 	return shell.Unquoted(words), nil
 }
 
-// newEncoders returns the encoders of a new modality by a command: that of the input, and that of texts, if
-// the command takes both. It runs each once, to find out the dimensions of the vectors, and notes that the
-// user trusts it.
+// newEncoders returns the encoders of a new modality: one of the input, and one of texts if the command reads
+// texts, too. It runs each once to learn the dimensions of the vectors, and notes that the user trusts the
+// command.
 func (v *verb) newEncoders(flag, value, modality string, input db.EncoderInput) (all []db.Encoder, dim int,
 	err error) {
 	command, err := parseCommand(flag, value)

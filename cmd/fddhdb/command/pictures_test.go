@@ -380,8 +380,9 @@ func unreadable(folder string) bool {
 	return err != nil
 }
 
-// clip starts a service as that of Immich. The vector of a picture is its mean colour, for the model "turned"
-// in another order; that of a word is a colour. down lets it fail.
+// clip starts a stand-in for Immich's service. The vector of a picture is a colour of it; the vector of a
+// word is the colour that it names. The model "turned" has the three numbers in another order. While down is
+// true the service fails.
 func clip(t *testing.T, down *atomic.Bool) (url string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -97,9 +97,13 @@ func (o *reembedding) exchange() error {
 	} else if stats.Trained && !o.incomplete && !m.Sparse {
 		one := make([]float32, m.Dim)
 		one[0] = 1
-		if _, err := o.c.EncodeQuery(o.ctx, db.Query{From: o.to, Vector: one}); err != nil {
+		_, err := o.c.EncodeQuery(o.ctx, db.Query{From: o.to, Vector: one})
+		switch {
+		case errors.Is(err, db.ErrNoModel):
 			return exit.Failedf("the active space of codes was learned without %s, so queries by it would find nothing: train again, fddhdb activate the new space, and then --switch; --incomplete switches all the same",
 				o.to)
+		case err != nil && !errors.Is(err, db.ErrInvalid): // it knows the modality, if not this vector
+			return err
 		}
 	}
 	err = reembed.Switch(o.ctx, o.c, o.from, o.to, o.incomplete)

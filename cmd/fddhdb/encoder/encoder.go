@@ -83,8 +83,8 @@ func Run(ctx context.Context, p Program, dim int, inputs []string) ([]Vector, er
 	return e.vectors(ctx, dim, inputs, true)
 }
 
-// Each is Encode for many inputs, of which the program may refuse some: refused has the reason for each of
-// these, and nil for the others.
+// Each encodes many inputs, and goes on if the program refuses some. refused[i] is the reason why input i has
+// no vector, nil if it has one.
 func (e *Encoder) Each(ctx context.Context, dim int, inputs []string) (all []Vector, refused []error,
 	err error) {
 	answers, err := e.encode(ctx, dim, inputs, false)

@@ -20,8 +20,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// modelled returns the vector that a model makes of a text: like those of real models it has a part that all
-// texts have in common.
+// modelled returns the vector of a text by a stand-in for a model. As in real models, all vectors share a
+// common part.
 func modelled(model uint64, text string, dim int) []float32 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text)) // it cannot fail

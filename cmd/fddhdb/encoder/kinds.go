@@ -27,9 +27,8 @@ type kind struct {
 
 // A maker makes vectors for an Encoder, for one call at a time.
 type maker interface {
-	// answers returns an answer to each input. An error, an *Error or that of the context, is of all of
-	// them; behind the error of one input there may be answers without any content. last says that there are
-	// no inputs after these.
+	// answers returns an answer to each input. If the whole call fails, it returns an *Error or the error of
+	// the context. Answers behind one with an error may be empty. last says that no inputs follow.
 	answers(ctx context.Context, dim int, inputs []string, last bool) ([]answer, error)
 
 	// close ends the maker. It has no call by then.
@@ -73,7 +72,7 @@ func TakesBoth(command []string) bool { return isImmich(command[0]) }
 // one that is started.
 func (p *Program) Kind() string { return p.kind().name }
 
-// May returns what a user allows who trusts the program, to stand behind "it may".
+// May completes the sentence "it may ...": what the user allows by trusting the program.
 func (p *Program) May() string { return p.kind().may }
 
 // Find returns an error if there is no such program, or if an address or a model cannot be used.

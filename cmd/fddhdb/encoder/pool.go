@@ -102,8 +102,8 @@ func (p *Pool) encoder(ctx context.Context, collection, modality string,
 }
 
 // Encode returns the vector, with dim dimensions, of content: a text, or the path of a file. Its errors are
-// ErrNone, ErrBusy, the error of the context, and those of Lookup and Encoder.Encode. The caller must not
-// change the vector, which the pool keeps. For a file, Encode waits for the program even when the context
+// ErrNone, ErrBusy, the error of the context, and the errors of Lookup and Encoder.Encode. The caller must
+// not change the vector, as the pool keeps it. For a file, Encode waits for the program even when the context
 // ends: the caller may delete the file as soon as Encode has returned.
 func (p *Pool) Encode(ctx context.Context, collection, modality string, input db.EncoderInput, dim int,
 	content string) (Vector, error) {

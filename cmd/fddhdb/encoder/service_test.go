@@ -19,8 +19,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A standIn is a service of embeddings, of both forms. Its vectors are those of a text: the numbers of its
-// bytes and of its words, and zeros. Texts make it misbehave.
+// A standIn is a service of embeddings that speaks both forms. The vector of a text is the number of its
+// bytes, the number of its words, and zeros. Some texts make it misbehave.
 type standIn struct {
 	*httptest.Server
 	requests atomic.Int32

@@ -91,7 +91,7 @@ func or[T any](x *T, otherwise T) T {
 	return *x
 }
 
-// tokens returns the numbers of the tokens of a text, without those of unknown words.
+// tokens returns the token numbers of a text. It leaves out unknown words.
 func (w *wordPiece) tokens(text string) []int {
 	for i, n := 0, 0; i < len(text); n++ {
 		if n == w.maxText {

@@ -72,7 +72,7 @@ func TestOrientation(t *testing.T) {
 	}
 }
 
-// What the camera has noted is read; the time is that of the world if the offset is known.
+// Maker, model and time of the camera are read. With an offset the time is in UTC.
 func TestExif(t *testing.T) {
 	var b bytes.Buffer
 	clitest.Check(t, jpeg.Encode(&b, corner(), nil))

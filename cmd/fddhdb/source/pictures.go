@@ -275,7 +275,7 @@ func (s *Pictures) next(item *db.Item) error {
 	}
 	p := s.made[0]
 	s.made = s.made[1:]
-	item.Key, item.Labels, item.Fields = p.key, p.labels, p.fields
+	item.Key, item.Labels, item.Fields, item.Payload = p.key, p.labels, p.fields, nil
 	p.addTo(item)
 	s.at++
 	return p.err
@@ -349,7 +349,7 @@ func (s *Pictures) readAhead() {
 	}
 }
 
-// read makes what it can of a picture without encoders of files.
+// read makes all parts of an item but the vectors of encoders that read files.
 func (s *Pictures) read(p *madePicture, f found) error {
 	if f.err != nil {
 		return p.bad(picture.Reason(f.err))
