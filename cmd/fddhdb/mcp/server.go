@@ -298,7 +298,7 @@ func (c *call) encode(ctx context.Context, t *target, argument, from, text strin
 		return db.Modality{}, none, fmt.Errorf("%s: several modalities take words: name one in from: %s",
 			argument, some(takes))
 	case slices.Contains(not, from) || from == "" && len(not) > 0:
-		return db.Modality{}, none, fmt.Errorf("%s: the program that makes vectors of words for %s does not run here: its user allows it by fddhdb encoder DIR --trust NAME, and then starts this server again", argument, some(not))
+		return db.Modality{}, none, fmt.Errorf("%s: the program that makes vectors of words for %s does not run here: its user allows it by fddhdb encoder DIR --trust NAME", argument, some(not))
 	case from == "" || !slices.Contains(takes, from):
 		hint := "none does: its user stores a program that makes vectors of words by fddhdb encoder DIR --set NAME=COMMAND; search by key instead"
 		if len(takes) > 0 {
