@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,7 +63,10 @@ func unpack(path string, packed Source) (_ Source, err error) {
 	_ = os.Remove(f.Name())
 	most := max(MaxUnpacked, MaxExpansion*packed.Size)
 	n, err := io.Copy(f, io.LimitReader(r, most+1))
+	var full *fs.PathError
 	switch {
+	case errors.As(err, &full) && full.Path == f.Name():
+		err = packed.Fail("cannot be decompressed into %s, which TMPDIR may replace: %v", os.TempDir(), full.Err)
 	case err != nil:
 		err = packed.unpackError(err)
 	case n > most:
