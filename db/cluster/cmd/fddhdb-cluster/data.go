@@ -77,12 +77,12 @@ var inCluster = map[string]difference{
 		In a cluster a shard of which no node answers fails the search. With --partial the answer
 		comes without it, and a warning on stderr names it. Items that are equal in all that
 		orders hits may come in another order than in one database. There are no encoders for
-		--text and --image, and there is no --explain.`,
+		--text and --picture, and there are no --words and no --explain.`,
 		examples: `
 			fddhdb-cluster search --from text --to image --vectors query_text.npy --row 0
 			fddhdb-cluster search --from image --to text --key 17 -k 5 --where "year >= 2020"
 			fddhdb-cluster search --collection hashes --code 9f3c01d2aa55e870 --radius 8`,
-		without: []string{"text", "image", "explain"}},
+		without: []string{"text", "words", "explain"}},
 	"index": {text: `
 		In a cluster every replica makes an index for itself. Index waits until one replica of
 		each shard has it, and says which shards cannot make it yet. Stats lists the indexes.`},
