@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/retry"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/route"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/shard"
@@ -108,7 +109,7 @@ func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions
 func (c *Client) open(ctx context.Context) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	return again(ctx, func(ctx context.Context) (err error) {
+	return retry.Do(ctx, func(ctx context.Context) (err error) {
 		if c.plan, err = plan.Open(ctx, c.js, c.cluster); errors.Is(err, plan.ErrIncomplete) {
 			err = fmt.Errorf("%w: %w", nats.ErrTimeout, err)
 		}

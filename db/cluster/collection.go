@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/retry"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model/fit"
@@ -385,7 +386,18 @@ func (c *Collection) install(ctx context.Context, file []byte, with wire.Op) err
 }
 
 // number takes the next number for a space of the collection. No other model has it on any shard.
-func (c *Collection) number(ctx context.Context) (db.Space, error) {
+func (c *Collection) number(ctx context.Context) (n db.Space, err error) {
+	err = retry.Do(ctx, func(ctx context.Context) error {
+		n, err = c.tryNumber(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("number of a space of collection %q: %w", c.name, err)
+	}
+	return n, nil
+}
+
+func (c *Collection) tryNumber(ctx context.Context) (db.Space, error) {
 	kv, err := c.client.js.KeyValue(ctx, c.client.cluster.Bucket())
 	if err != nil {
 		return 0, err
@@ -414,7 +426,7 @@ func (c *Collection) number(ctx context.Context) (db.Space, error) {
 			return db.Space(n), nil
 		}
 		if !errors.Is(err, jetstream.ErrKeyExists) { // otherwise another client has taken it: take the next
-			return 0, fmt.Errorf("number of a space of collection %q: %w", c.name, err)
+			return 0, err
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/retry"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/event"
@@ -105,10 +106,7 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 		return err
 	}
 	c := names.Cluster(cluster)
-	if p, err := plan.Open(ctx, js, c); err == nil {
-		p.Close()
-		return fmt.Errorf("%w: cluster %s", db.ErrExists, cluster)
-	} else if !errors.Is(err, db.ErrNotFound) {
+	if err := founding(ctx, func(ctx context.Context) error { return absent(ctx, js, c) }); err != nil {
 		return err
 	}
 	if was > 0 {
@@ -121,12 +119,14 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 	if err != nil {
 		return err
 	}
-	if err := clearLogs(ctx, js, c); err != nil {
+	if err := founding(ctx, func(ctx context.Context) error { return clearLogs(ctx, js, c) }); err != nil {
 		return err
 	}
 	for shard := range o.Shards {
 		log := journal.Config{Replicas: o.Servers, MaxBytes: o.LogBytes, FirstSeq: placed[shard].Origin + 1}
-		if err := journal.New(js, c, shard).Create(ctx, log); err != nil {
+		if err := founding(ctx, func(ctx context.Context) error {
+			return journal.New(js, c, shard).Create(ctx, log)
+		}); err != nil {
 			return err
 		}
 	}
@@ -135,25 +135,71 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 			placed[shard].Nodes = append(placed[shard].Nodes, o.Nodes[(shard+i)%len(o.Nodes)])
 		}
 	}
-	return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), Shards: o.Shards,
-		Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
+	return founding(ctx, func(ctx context.Context) error {
+		return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), Shards: o.Shards,
+			Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
+	})
+}
+
+// foundFor bounds each step of Create: servers that have just started elect a leader for each log and for the
+// plan, which takes seconds where they are busy.
+const foundFor = time.Minute
+
+func founding(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, foundFor,
+		fmt.Errorf("%w: the servers did not agree within %v", context.DeadlineExceeded, foundFor))
+	defer cancel()
+	return f(ctx)
+}
+
+// absent checks that there is no cluster of that name.
+func absent(ctx context.Context, js jetstream.JetStream, c names.Cluster) error {
+	if _, err := js.AccountInfo(ctx); errors.Is(err, jetstream.ErrJetStreamNotEnabled) ||
+		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
+		return fmt.Errorf("%w: start the servers with a store (jetstream)", err)
+	}
+	err := retry.Do(ctx, func(ctx context.Context) error {
+		p, err := plan.Open(ctx, js, c)
+		if err == nil {
+			p.Close()
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, db.ErrNotFound):
+		return nil
+	case err == nil:
+		return fmt.Errorf("%w: cluster %s", db.ErrExists, string(c))
+	}
+	return err
 }
 
 // clearLogs removes empty logs that an earlier call has left: they have room set aside.
 func clearLogs(ctx context.Context, js jetstream.JetStream, c names.Cluster) error {
-	cleared := false
-	streams := js.ListStreams(ctx, jetstream.WithStreamListSubject(c.Logs()))
-	for s := range streams.Info() {
-		if s.State.Msgs > 0 {
-			continue // journal.Create refuses it
+	var empty []string
+	err := retry.Do(ctx, func(ctx context.Context) error {
+		empty = nil
+		streams := js.ListStreams(ctx, jetstream.WithStreamListSubject(c.Logs()))
+		for s := range streams.Info() {
+			if s.State.Msgs == 0 { // journal.Create refuses the others
+				empty = append(empty, s.Config.Name)
+			}
 		}
-		if err := js.DeleteStream(ctx, s.Config.Name); err != nil {
-			return fmt.Errorf("log %s, which is empty: %w", s.Config.Name, err)
-		}
-		cleared = true
-	}
-	if err := streams.Err(); err != nil || !cleared {
+		return streams.Err()
+	})
+	if err != nil || len(empty) == 0 {
 		return err
+	}
+	for _, name := range empty {
+		err := retry.Do(ctx, func(ctx context.Context) error {
+			if err := js.DeleteStream(ctx, name); !errors.Is(err, jetstream.ErrStreamNotFound) {
+				return err
+			}
+			return nil // by a try whose answer was lost
+		})
+		if err != nil {
+			return fmt.Errorf("log %s, which is empty: %w", name, err)
+		}
 	}
 	select {
 	case <-ctx.Done():

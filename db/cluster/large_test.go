@@ -95,3 +95,41 @@ func TestLargeWritesOutlastElections(t *testing.T) {
 		})
 	}
 }
+
+// Create waits for elections, too: servers that have just started hold them, and busy ones hold more.
+func TestCreateOutlastsElections(t *testing.T) {
+	h := build(t, 3, 2, 1, 2)
+	restarted := make(chan error, 1)
+	go func() {
+		restarted <- func() error {
+			for i := range effort.Of(12, 2) {
+				if err := h.servers.End(i % 3); err != nil {
+					return err
+				}
+				if err := h.servers.Restart(i % 3); err != nil {
+					return err
+				}
+				if err := h.servers.WaitReady(t.Context()); err != nil {
+					return err
+				}
+			}
+			return nil
+		}()
+	}()
+	for i := 0; ; i++ {
+		err := cluster.Create(t.Context(), h.conn("admin"), fmt.Sprint("more", i), cluster.CreateOptions{
+			Shards: 4, Replicas: 2, Nodes: []string{"n0", "n1"}, LogBytes: 1 << 20})
+		if err != nil {
+			t.Errorf("cluster %d: %v", i, err)
+		}
+		select {
+		case err := <-restarted:
+			if err != nil {
+				t.Error(err)
+			}
+			t.Logf("%d clusters", i+1)
+			return
+		default:
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/retry"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
@@ -221,7 +222,7 @@ func (c *Client) call(ctx context.Context, subject string, request func() ([]byt
 	}
 	ctx, cancel := context.WithTimeout(ctx, callMost)
 	defer cancel()
-	err = again(ctx, func(ctx context.Context) error {
+	err = retry.Do(ctx, func(ctx context.Context) error {
 		m, err := c.nc.RequestWithContext(ctx, subject, b)
 		if err == nil {
 			a, err = wire.DecodeAnswer(m.Data)

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/retry"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
@@ -47,13 +48,17 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string, waits fun
 	if _, err := c.status(ctx, to); err != nil {
 		return err
 	}
-	replicas := 0 // that stay
+	replicas, added := 0, false // replicas that stay
 	err := c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
 		if !slices.Contains(nodes, from) {
 			return nil, fmt.Errorf("%w: shard %d on node %s", db.ErrNotFound, shard, from)
 		}
+		if added && slices.Contains(nodes, to) { // the answer was lost
+			return nodes, nil
+		}
 		replicas = min(c.plan.Settings.Replicas, len(nodes))
 		if !slices.Contains(nodes, to) {
+			added = true
 			return append(nodes, to), nil
 		}
 		if len(nodes) <= replicas {
@@ -264,7 +269,7 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 	soon, cancel := c.within(ctx)
 	defer cancel()
 	sent := false
-	err := again(soon, func(ctx context.Context) (err error) {
+	err := retry.Do(soon, func(ctx context.Context) (err error) {
 		if kv, err = c.js.KeyValue(ctx, c.cluster.Bucket()); err != nil {
 			return err
 		}
@@ -378,7 +383,7 @@ func (l *lease) release(c *Client) {
 	if err != nil {
 		return // it expires by itself
 	}
-	_ = again(ctx, func(ctx context.Context) error {
+	_ = retry.Do(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, endFor/2)
 		defer cancel()
 		err := kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
@@ -220,41 +217,4 @@ func (b *Batch) Commit(ctx context.Context) error {
 	}
 	return b.c.client.do(ctx, b.c.client.of(b.changes[0].Item.Key),
 		&wire.Op{Kind: wire.Write, Changes: b.changes})
-}
-
-// callFor bounds one call of the servers; then the call is repeated. A lost call never gets an answer.
-const callFor = 5 * time.Second
-
-// again calls f, which asks the servers, until f succeeds or fails with a permanent error. The effect of f
-// may have happened even if f failed.
-func again(ctx context.Context, f func(ctx context.Context) error) error {
-	for wait, most := 50*time.Millisecond, callFor/8; ; {
-		try, cancel := context.WithTimeout(ctx, most)
-		err := f(try)
-		cancel()
-		if err == nil || !passes(err) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case <-time.After(wait):
-		}
-		wait, most = min(2*wait, time.Second), min(2*most, callFor)
-	}
-}
-
-// passes reports whether an error of the servers is transient, as when a server is lost.
-func passes(err error) bool {
-	var refused *jetstream.APIError
-	if errors.As(err, &refused) {
-		return !journal.NoRoom(refused) && (refused.Code >= 500 || refused.ErrorCode == journal.FewServers)
-	}
-	for _, e := range []error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
-		jetstream.ErrNoStreamResponse, nats.ErrDisconnected, nats.ErrReconnectBufExceeded} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }

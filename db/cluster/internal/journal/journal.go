@@ -22,6 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/retry"
 )
 
 // ErrFull says that a log has no room for a message.
@@ -87,28 +88,32 @@ func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
 // Create makes the log. An existing empty log is left from an interrupted creation: Create makes it again. An
 // existing log with messages is db.ErrExists: only the user knows their value.
 func (j *Journal) Create(ctx context.Context, c Config) error {
+	return j.in(retry.Do(ctx, func(ctx context.Context) error { return j.make(ctx, c) }))
+}
+
+func (j *Journal) make(ctx context.Context, c Config) error {
 	s, err := j.create(ctx, c)
 	same := err == nil // new, or existing with these settings: JetStream does not tell
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		s, err = j.js.Stream(ctx, j.stream)
 	}
 	if err != nil {
-		return j.in(err)
+		return err
 	}
 	info, err := s.Info(ctx)
 	switch {
 	case err != nil:
-		return j.in(err)
+		return err
 	case info.State.Msgs > 0:
-		return j.in(fmt.Errorf("%w: stream %s has %d messages, of a cluster of that name whose plan is lost: remove it if nobody needs them", db.ErrExists, j.stream, info.State.Msgs))
+		return fmt.Errorf("%w: stream %s has %d messages, of a cluster of that name whose plan is lost: remove it if nobody needs them", db.ErrExists, j.stream, info.State.Msgs)
 	case same && info.State.LastSeq+1 == max(c.FirstSeq, 1):
 		return nil
 	}
 	if err := j.js.DeleteStream(ctx, j.stream); err != nil {
-		return j.in(err)
+		return err
 	}
 	_, err = j.create(ctx, c)
-	return j.in(err)
+	return err
 }
 
 func (j *Journal) create(ctx context.Context, c Config) (jetstream.Stream, error) {
@@ -121,21 +126,10 @@ func (j *Journal) create(ctx context.Context, c Config) (jetstream.Stream, error
 		RePublish:   &jetstream.RePublish{Source: j.all, Destination: j.ticks, HeadersOnly: true},
 	})
 	var refused *jetstream.APIError
-	if errors.As(err, &refused) && NoRoom(refused) {
+	if errors.As(err, &refused) && retry.NoRoom(refused) {
 		err = fmt.Errorf("%w: the servers set %d bytes aside for each log: give them more (max_file_store), or make smaller logs", err, c.MaxBytes)
 	}
 	return s, err
-}
-
-// FewServers is the code of the error that there are too few servers for a stream: one is gone, or has no
-// room.
-const FewServers jetstream.ErrorCode = 10005
-
-// NoRoom reports whether an error says that the servers have no storage for a stream.
-func NoRoom(refused *jetstream.APIError) bool {
-	const noStorage = 10047
-	return refused.ErrorCode == noStorage || refused.ErrorCode == FewServers &&
-		strings.Contains(refused.Description, "insufficient storage")
 }
 
 // in adds the log's name to an error.

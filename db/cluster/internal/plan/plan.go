@@ -5,6 +5,7 @@
 package plan
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/retry"
 )
 
 // version is the version of the stored settings.
@@ -77,24 +79,23 @@ type Plan struct {
 // is db.ErrExists.
 func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s Settings,
 	placed []Placement) error {
-	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: cluster.Bucket(), Replicas: s.Servers, Storage: jetstream.FileStorage, History: 5,
-		LimitMarkerTTL: time.Minute, // leases expire
-	})
-	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
-		return fmt.Errorf("bucket of cluster %s: %w", cluster, err)
-	}
-	if err != nil {
-		if kv, err = js.KeyValue(ctx, cluster.Bucket()); err != nil {
-			return fmt.Errorf("bucket of cluster %s: %w", cluster, err)
-		}
-		if _, err := kv.Get(ctx, settingsKey); err == nil {
-			return fmt.Errorf("%w: cluster %s", db.ErrExists, cluster)
-		}
+	var kv jetstream.KeyValue
+	if err := retry.Do(ctx, func(ctx context.Context) (err error) {
+		kv, err = bucket(ctx, js, cluster, s.Servers)
+		return err
+	}); err != nil {
+		return err
 	}
 	for i, p := range placed {
-		if err := put(ctx, kv, shardKey(i), p); err != nil {
+		b, err := json.Marshal(p)
+		if err != nil {
 			return err
+		}
+		if err := retry.Do(ctx, func(ctx context.Context) error {
+			_, err := kv.Put(ctx, shardKey(i), b)
+			return err
+		}); err != nil {
+			return fmt.Errorf("placement of shard %d: %w", i, err)
 		}
 	}
 	s.Version = version
@@ -103,23 +104,47 @@ func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s 
 		return err
 	}
 	// The settings go last: they make the cluster exist. Of two concurrent calls one succeeds.
-	if _, err := kv.Create(ctx, settingsKey, b); errors.Is(err, jetstream.ErrKeyExists) {
+	err = retry.Do(ctx, func(ctx context.Context) error {
+		_, err := kv.Create(ctx, settingsKey, b)
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			return err
+		}
+		if e, gerr := kv.Get(ctx, settingsKey); gerr != nil {
+			return gerr
+		} else if bytes.Equal(e.Value(), b) { // from a try whose answer was lost
+			return nil
+		}
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyExists) {
 		return fmt.Errorf("%w: cluster %s: somebody else has just created it", db.ErrExists, cluster)
 	} else if err != nil {
-		return fmt.Errorf("key %s: %w", settingsKey, err)
+		return fmt.Errorf("settings of cluster %s: %w", cluster, err)
 	}
 	return nil
 }
 
-func put(ctx context.Context, kv jetstream.KeyValue, key string, x any) error {
-	b, err := json.Marshal(x)
-	if err == nil {
-		_, err = kv.Put(ctx, key, b)
+// bucket makes the bucket of a cluster, or returns one that an interrupted Make has left.
+func bucket(ctx context.Context, js jetstream.JetStream, cluster names.Cluster,
+	servers int) (jetstream.KeyValue, error) {
+	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: cluster.Bucket(), Replicas: servers, Storage: jetstream.FileStorage, History: 5,
+		LimitMarkerTTL: time.Minute, // leases expire
+	})
+	if errors.Is(err, jetstream.ErrBucketExists) {
+		if kv, err = js.KeyValue(ctx, cluster.Bucket()); err == nil {
+			switch _, err := kv.Get(ctx, settingsKey); {
+			case err == nil:
+				return nil, fmt.Errorf("%w: cluster %s", db.ErrExists, cluster)
+			case !errors.Is(err, jetstream.ErrKeyNotFound):
+				return nil, fmt.Errorf("settings of cluster %s: %w", cluster, err)
+			}
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("key %s: %w", key, err)
+		return nil, fmt.Errorf("bucket of cluster %s: %w", cluster, err)
 	}
-	return nil
+	return kv, nil
 }
 
 // Open reads the plan of a cluster and follows it until Close. An unknown cluster is db.ErrNotFound.
@@ -275,35 +300,40 @@ func (p *Plan) Of(node string) (shards []int, changed <-chan struct{}) {
 }
 
 // Change changes the nodes of a shard: f gets the present nodes, and returns the new ones. After a concurrent
-// change f is called again.
+// change, or an election of the servers, f is called again, also with the nodes that it has returned before.
 func (p *Plan) Change(ctx context.Context, shard int, f func(nodes []string) ([]string, error)) error {
 	for {
-		e, err := p.kv.Get(ctx, shardKey(shard))
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			return fmt.Errorf("%w: shard %d has no place", db.ErrNotFound, shard)
-		}
-		if err != nil {
-			return fmt.Errorf("shard %d: %w", shard, err)
-		}
-		var is Placement
-		if err := json.Unmarshal(e.Value(), &is); err != nil {
-			return fmt.Errorf("placement of shard %d: %w", shard, err)
-		}
-		if is.Nodes, err = f(is.Nodes); err != nil {
+		err := retry.Do(ctx, func(ctx context.Context) error { return p.change(ctx, shard, f) })
+		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return err
-		}
-		b, err := json.Marshal(is)
-		if err != nil {
-			return err
-		}
-		if _, err = p.kv.Update(ctx, e.Key(), b, e.Revision()); !errors.Is(err, jetstream.ErrKeyExists) {
-			if err != nil {
-				return fmt.Errorf("placement of shard %d: %w", shard, err)
-			}
-			p.tell()
-			return p.Look(ctx)
 		}
 	}
+}
+
+func (p *Plan) change(ctx context.Context, shard int, f func(nodes []string) ([]string, error)) error {
+	e, err := p.kv.Get(ctx, shardKey(shard))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return fmt.Errorf("%w: shard %d has no place", db.ErrNotFound, shard)
+	}
+	if err != nil {
+		return fmt.Errorf("shard %d: %w", shard, err)
+	}
+	var is Placement
+	if err := json.Unmarshal(e.Value(), &is); err != nil {
+		return fmt.Errorf("placement of shard %d: %w", shard, err)
+	}
+	if is.Nodes, err = f(is.Nodes); err != nil {
+		return err
+	}
+	b, err := json.Marshal(is)
+	if err != nil {
+		return err
+	}
+	if _, err = p.kv.Update(ctx, e.Key(), b, e.Revision()); err != nil {
+		return fmt.Errorf("placement of shard %d: %w", shard, err)
+	}
+	p.tell()
+	return p.Look(ctx)
 }
 
 // tell tells all clients and nodes that the plan has changed. A client or node that misses the message reads
