@@ -112,8 +112,8 @@ func importCommand(e *env) *cobra.Command {
 		                     is little to see
 		  --folder-labels    labels a picture with the folders on its path
 		  --thumbnails       stores a JPEG of at most 256 pixels a side as the payload
-		  --sync             deletes the pictures of the collection that have no file in
-		                     FOLDER: give it if all come from this folder
+		  --sync             deletes the pictures of the collection whose files are gone:
+		                     from FOLDER, and from others that were imported
 		Give the same command again when pictures have come or changed: import leaves out
 		those that are stored as they are, and keeps labels and fields that you have added.
 		A picture that cannot be read is left out and named, unless --on-error stop is
@@ -157,7 +157,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.encoder, "encoder", "", "with --init: the `COMMAND` that makes vectors of the pictures")
 	f.BoolVar(&o.names.Pictures.Labels, "folder-labels", false, "label a picture with the folders on its path")
 	f.BoolVar(&o.names.Pictures.Thumbnails, "thumbnails", false, "store a small picture as the payload")
-	f.BoolVar(&o.sync, "sync", false, "delete the pictures of the collection that have no file in the folder")
+	f.BoolVar(&o.sync, "sync", false, "delete the pictures of the collection whose files are gone")
 	f.StringVar(&o.texts, "texts", "", "texts, a `FILE`.txt, .jsonl, .csv or .parquet")
 	f.StringVar(&o.names.TextColumn, "text-column", "text", "the `COLUMN` of --texts that has the texts")
 	f.StringVar(&o.names.Hash, "hash", "", "make codes by `NAME`: pdq, phash, dhash or simhash (default: the collection's)")
@@ -569,8 +569,8 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 	}
 	rows := o.Rows()
 	pictures, slow := o.pictures()
-	if o.sync {
-		if err := o.findGone(c, pictures); err != nil {
+	if pictures != nil {
+		if err := o.syncFolders(d, c, pictures); err != nil {
 			return err
 		}
 	}
