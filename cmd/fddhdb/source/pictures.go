@@ -159,8 +159,8 @@ func OpenPictures(o PictureOptions) (*Pictures, error) {
 	return s, err
 }
 
-// madeByOthers reports whether a file or folder is hidden, or has the name that systems of storage give to what
-// they make beside pictures: a file ._a.jpg ends like a picture and is none.
+// madeByOthers reports whether a file or folder is hidden, or has the name that systems of storage give to
+// what they make beside pictures: a file ._a.jpg ends like a picture and is none.
 func madeByOthers(name string) bool {
 	return strings.HasPrefix(name, ".") || name == "@eaDir" || name == "#recycle" || name == "lost+found"
 }
