@@ -346,7 +346,7 @@ func (o *importing) check() error {
 	case o.given("index-words") && o.words == "":
 		return exit.Usagef("--index-words \"\": all, none or the names of text fields are expected")
 	case (o.index != "" || o.words != "") && !o.makes:
-		return exit.Usagef("--index and --index-words are about --init: alter has them for fields that are there")
+		return exit.Usagef("--index and --index-words are about --init: fddhdb alter indexes fields of a collection that is there")
 	case len(whole) > 0 && (parts || n.Keys != "" || n.LabelNames != ""):
 		return exit.Usagef("%s has whole items: the other files do not go with it; --merge adds to items that are there", whole[0])
 	case n.Keys != "" && o.given("number-from"):
@@ -488,6 +488,9 @@ func (o *importing) loadNew(d api.Database) error {
 		switch {
 		case there != nil:
 			return err
+		case o.Made != nil && o.index+o.words != "":
+			return exit.Usagef("--index and --index-words are of a new collection, and %q is there: %s --index FIELD and --index-words FIELD change it",
+				o.collection, verbLine("alter", o.dir, o.collection))
 		case o.Made != nil:
 			if err := o.sameEncoder(old); err != nil {
 				return err

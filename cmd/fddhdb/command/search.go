@@ -183,6 +183,9 @@ func (o *searching) check() (err error) {
 	switch {
 	case o.given("words") && (o.given("radius") || o.after != "" || o.given("min-similarity") || o.turns):
 		return exit.Usagef("--words ranks by words: leave out --radius, --after, --min-similarity and --turns")
+	case given == 0 && o.words == "" && o.given("where"):
+		return exit.Usagef("search needs a query beside --where; %s --where EXPR lists the items without one",
+			verbLine("scan", o.dir, o.collection))
 	case given == 0 && o.words == "":
 		return exit.Usagef("search needs a query: WORDS, --text TEXT, --words WORDS, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
 	case given > 1:
