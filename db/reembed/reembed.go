@@ -66,7 +66,7 @@ type Reason struct {
 // How much Fill holds in memory.
 const (
 	chunkItems = 512
-	chunkBytes = 64 << 20 // of payloads and fields
+	chunkBytes = 64 << 20 // of payloads, fields and vectors
 	maxReasons = 20       // that are kept
 )
 
@@ -144,7 +144,8 @@ type filler struct {
 	done Filled
 }
 
-// next returns the next items. They are read in part, as an iteration holds the state in which it began.
+// next returns the next items. They are read in part, as an iteration holds the state in which it began. Each
+// part begins with the items that were left out, so it has at least as many others.
 func (f *filler) next(ctx context.Context, where string) (items []*db.Item, err error) {
 	bytes := 0
 	for it, err := range f.c.Items(ctx, where) {
@@ -161,7 +162,10 @@ func (f *filler) next(ctx context.Context, where string) (items []*db.Item, err 
 				bytes += len(text)
 			}
 		}
-		if len(items) == chunkItems || bytes > chunkBytes {
+		for _, x := range it.Vectors {
+			bytes += 4 * len(x)
+		}
+		if len(items) == max(chunkItems, len(f.left)) || bytes > chunkBytes {
 			break
 		}
 	}
