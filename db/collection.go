@@ -360,13 +360,13 @@ type Alteration struct {
 	// Metrics are new metrics of modalities, by name. They hold for all modalities that share the space.
 	Metrics map[string]Metric `json:"metrics,omitempty"`
 
-	// Encoders, unless nil, replace the encoders; none removes all. An unknown modality, a command that is
-	// empty or longer than 16 KiB, or a fingerprint longer than 256 bytes is an ErrInvalid. An index-only
-	// collection can have them, too.
-	Encoders []Encoder `json:"encoders,omitzero"`
+	// Encoders are set, each in place of the one of its modality and input; one without a command removes
+	// that. Other encoders stay. An unknown modality, a command longer than 16 KiB, or a fingerprint longer
+	// than 256 bytes is an ErrInvalid. An index-only collection can have them, too.
+	Encoders []Encoder `json:"encoders,omitempty"`
 }
 
-// Alter adds modalities and fields, indexes fields, replaces encoders, and changes metrics and spaces of
+// Alter adds modalities and fields, indexes fields, sets encoders, and changes metrics and spaces of
 // modalities, durably and in one commit. Stored items lack an added modality or field until you write them
 // again or merge values into them. Filters can use indexed fields at once. All handles of the collection then
 // see the new schema; snapshots and reads in progress keep the old one. Alter removes no modality or field,
@@ -409,11 +409,11 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	}
 	with := func(d *record.Descriptor) (_ *record.Descriptor, err error) {
 		if len(modalities)+len(fields)+len(a.SpaceOf)+len(metrics) > 0 || len(indexes) == 0 &&
-			a.Encoders == nil {
+			len(a.Encoders) == 0 {
 			d, err = d.With(modalities, fields, record.Respacing{SpaceOf: a.SpaceOf, Metrics: metrics})
 		}
-		if err == nil && a.Encoders != nil {
-			d, err = d.WithEncoders(storedEncoders(a.Encoders))
+		if err == nil && len(a.Encoders) > 0 {
+			d, err = d.WithEncoders(encodersWith(d.Encoders, storedEncoders(a.Encoders)))
 		}
 		return d, err
 	}
@@ -565,6 +565,21 @@ func storedEncoders(given []Encoder) (all []record.Encoder) {
 	for _, e := range given {
 		all = append(all, record.Encoder{Modality: e.Modality, Input: record.EncoderInput(e.Input),
 			Command: e.Command, Fingerprint: e.Fingerprint, Standby: e.Standby})
+	}
+	return all
+}
+
+// encodersWith returns old encoders as an alteration leaves them.
+func encodersWith(old, set []record.Encoder) []record.Encoder {
+	all := slices.DeleteFunc(slices.Clone(old), func(e record.Encoder) bool {
+		return slices.ContainsFunc(set, func(x record.Encoder) bool {
+			return x.Modality == e.Modality && x.Input == e.Input
+		})
+	})
+	for _, e := range set {
+		if len(e.Command) > 0 {
+			all = append(all, e)
+		}
 	}
 	return all
 }

@@ -89,11 +89,6 @@ func Begin(ctx context.Context, c api.Collection, to db.Modality, encoders []db.
 		}
 		a.AddModalities = nil
 	}
-	a.Encoders = slices.DeleteFunc(schema.Encoders, func(old db.Encoder) bool {
-		return slices.ContainsFunc(encoders, func(e db.Encoder) bool {
-			return e.Modality == old.Modality && e.Input == old.Input
-		})
-	})
 	for _, e := range encoders {
 		if e.Modality != to.Name {
 			return fault.Invalid("an encoder of modality %q: encoders of %q are expected", e.Modality, to.Name)
@@ -267,10 +262,12 @@ func Switch(ctx context.Context, c api.Collection, from, to string, incomplete b
 		return err
 	}
 	var reads []db.EncoderInput // what the encoders of to read
-	for i, e := range schema.Encoders {
+	var changed []db.Encoder
+	for _, e := range schema.Encoders {
 		if e.Modality == to {
 			reads = append(reads, e.Input)
-			schema.Encoders[i].Standby = false
+			e.Standby = false
+			changed = append(changed, e)
 		}
 	}
 	if len(reads) == 0 || from == to {
@@ -279,14 +276,15 @@ func Switch(ctx context.Context, c api.Collection, from, to string, incomplete b
 	if !slices.ContainsFunc(schema.Modalities, func(m db.Modality) bool { return m.Name == from }) {
 		return fault.Invalid("unknown modality %q", from)
 	}
-	for i, e := range schema.Encoders {
+	for _, e := range schema.Encoders {
 		if e.Modality != from {
 			continue
 		}
 		if !incomplete && !slices.Contains(reads, e.Input) {
 			return &IncompleteError{From: from, To: to, Input: e.Input}
 		}
-		schema.Encoders[i].Standby = true
+		e.Standby = true
+		changed = append(changed, e)
 	}
 	if !incomplete {
 		n, err := c.Count(ctx, lacking(from, to))
@@ -297,5 +295,5 @@ func Switch(ctx context.Context, c api.Collection, from, to string, incomplete b
 			return &IncompleteError{From: from, To: to, Items: n}
 		}
 	}
-	return c.Alter(ctx, db.Alteration{Encoders: schema.Encoders})
+	return c.Alter(ctx, db.Alteration{Encoders: changed})
 }

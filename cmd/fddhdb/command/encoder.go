@@ -94,7 +94,7 @@ func encoderCommand(e *env) *cobra.Command {
 		}
 		return open(func() error {
 			all, err := v.alterEncoders(input, set, replace, remove, trust)
-			if err == nil && changes {
+			if err == nil && len(all) > 0 {
 				err = v.c.Alter(v.ctx, db.Alteration{Encoders: all})
 			}
 			if err != nil {
@@ -184,34 +184,34 @@ func (v *verb) identify(set []db.Encoder) error {
 	return err
 }
 
-// alterEncoders returns the encoders that the collection is to have, not nil, and notes which are trusted.
+// alterEncoders returns the encoders to set, and to remove, and notes which are trusted.
 func (v *verb) alterEncoders(input string, set []db.Encoder, replace bool,
-	remove, trust []string) ([]db.Encoder, error) {
-	all := append([]db.Encoder{}, v.schema.Encoders...)
+	remove, trust []string) (all []db.Encoder, err error) {
+	old := v.schema.Encoders
 	of := func(name string) func(db.Encoder) bool {
 		return func(x db.Encoder) bool { return x.Modality == name && string(x.Input) == input }
 	}
 	for _, name := range append(trust, remove...) {
-		i := slices.IndexFunc(all, of(name))
+		i := slices.IndexFunc(old, of(name))
 		switch {
 		case i < 0:
 			return nil, exit.Usagef("--trust or --remove %s: collection %q has no encoder of input %s for it: %s lists them",
 				name, v.c.Name(), input, encoderVerb(v.dir, v.c.Name(), db.InputText))
 		case len(remove) > 0:
-			all = slices.Delete(all, i, i+1)
+			all = append(all, db.Encoder{Modality: name, Input: old[i].Input})
 		default:
-			if err := encoder.Trust(v.dir, all[i].Command); err != nil {
+			if err := encoder.Trust(v.dir, old[i].Command); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for _, x := range set {
-		if i := slices.IndexFunc(all, of(x.Modality)); i >= 0 && !replace {
-			if err := v.checkSame(&all[i], &x); err != nil {
+		if i := slices.IndexFunc(old, of(x.Modality)); i >= 0 && !replace {
+			if err := v.checkSame(&old[i], &x); err != nil {
 				return nil, err
 			}
 		}
-		all = append(slices.DeleteFunc(all, of(x.Modality)), x)
+		all = append(all, x)
 		// Trust comes first: if storing fails afterwards, the encoder is trusted but never runs.
 		if err := encoder.Trust(v.dir, x.Command); err != nil {
 			return nil, fmt.Errorf("%w: --set %s trusts the encoder, and cannot note that", err, x.Modality)
