@@ -110,7 +110,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"batch":       b.Put(c, items[1]),
 		"create":      errOf(d.CreateCollection(ctx, "other", dbkit.PairsSchema)),
 		"alter":       c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}),
-		"encoders":    c.Alter(ctx, db.Alteration{Encoders: []db.Encoder{{Modality: "text", Input: db.InputText, Command: []string{"x"}}}}),
+		"encoders":    c.Alter(ctx, db.Alteration{Encoders: []db.Encoder{{Modality: "text"}}}),
 		"drop":        d.DropCollection(ctx, "main"),
 		"drop space":  c.DropSpace(ctx, 2),
 		"train":       errOf(c.Train(ctx, db.TrainOptions{})),

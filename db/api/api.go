@@ -135,8 +135,9 @@ type Batch interface {
 	Keys() []string
 }
 
-// CodeOfWords returns the code that the model of a collection has learned for words as labels, all of them one
-// label or each word one; nil if there is none. So words find pictures that have no label without any encoder.
+// CodeOfWords returns the code that the model of a collection has learned for words as labels, all of them
+// one label or each word one; nil if there is none. So words find pictures that have no label without any
+// encoder.
 func CodeOfWords(ctx context.Context, c Collection, words string) []byte {
 	for _, labels := range [][]string{{words}, strings.Fields(words)} {
 		if code, err := c.Encode(ctx, &db.Item{Labels: labels}); err == nil {
