@@ -145,8 +145,8 @@ func (r *request) mostHits(q db.Query) int {
 }
 
 // embed returns the code of a text or a file, if the collection has a hash. Else it returns the vector, of
-// the modality from, or of the only one for which there are such vectors; or, where no encoder reads texts, the
-// code of the labels that the text names.
+// the modality from, or of the only one for which there are such vectors; or, where no encoder reads texts,
+// the code of the labels that the text names.
 func (r *request) embed(ctx context.Context, c api.Collection, from string, input db.EncoderInput,
 	content []byte) (*rest.Embedded, error) {
 	if input == db.InputText && len(bytes.TrimSpace(content)) == 0 {

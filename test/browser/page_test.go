@@ -77,8 +77,8 @@ func TestWordsAndNeighbours(t *testing.T) {
 	b.quiet()
 }
 
-// TestWordsWithoutEncoder asks by words that fields have, and by labels that a model has learned for items that
-// have none.
+// TestWordsWithoutEncoder asks by words that fields have, and by labels that a model has learned for items
+// that have none.
 func TestWordsWithoutEncoder(t *testing.T) {
 	folder := t.TempDir()
 	dir, list := filepath.Join(folder, "words.db"), filepath.Join(folder, "items.jsonl")
@@ -88,8 +88,8 @@ func TestWordsWithoutEncoder(t *testing.T) {
 		if i%3 < 2 {
 			label = fmt.Sprintf(`"labels":["kind %d"],`, i%2)
 		}
-		fmt.Fprintf(&items, `{"key":"k%02d",%s"title":"a %s ball, number %d","image":[%d,%d,0.%02d]}`+"\n", i, label,
-			[]string{"red", "blue"}[i%2], i, i%2, 1-i%2, i)
+		fmt.Fprintf(&items, `{"key":"k%02d",%s"title":"a %s ball, number %d","image":[%d,%d,0.%02d]}`+"\n",
+			i, label, []string{"red", "blue"}[i%2], i, i%2, 1-i%2, i)
 	}
 	if err := os.WriteFile(list, []byte(items.String()), 0o600); err != nil {
 		t.Fatal(err)
