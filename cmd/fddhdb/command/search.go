@@ -339,6 +339,10 @@ func (o *searching) run() (err error) {
 			return err
 		}
 	}
+	if o.words != "" && !slices.ContainsFunc(o.schema.Fields, func(f db.Field) bool { return f.Words }) {
+		return exit.Usagef("--words: no field of collection %q has an index of words: %s --index-words FIELD makes one",
+			o.c.Name(), verbLine("alter", o.dir, o.collection))
+	}
 	var encoder *db.Encoder
 	if len(o.picture)+len(o.texts) > 0 && o.schema.Bits == 0 {
 		if encoder, err = o.chooseEncoder(); err != nil {
