@@ -124,12 +124,12 @@ func (s *File) assign(schema *db.Schema) error {
 	return nil
 }
 
-// A Column says what a column of a table becomes.
+// A Column says what a column of a file becomes. Columns of numbers that are one vector are one Column.
 type Column struct {
 	Column  string `json:"column"`
-	Type    string `json:"type"`
-	Becomes string `json:"becomes"`
-	Example string `json:"example"`
+	Type    string `json:"type"`    // what it holds, in words
+	Becomes string `json:"becomes"` // as key, labels, vector image or field year; "" if it is left aside
+	Example string `json:"example"` // the first value, cut to a few characters
 }
 
 // becomes returns a use in words.
@@ -221,7 +221,9 @@ func (s *File) firstBad() error {
 	}
 }
 
-// Check says that the items are for a collection, by its name and schema. Call it once, before Next.
+// Check says that the items are for a collection, by its name and schema. Call it once, before Next. Errors:
+// db.ErrInvalid for options that do not suit the file, *files.Error for a column that the collection has no
+// place for.
 func (s *File) Check(collection string, schema db.Schema) error {
 	s.dims = make(map[string]int, len(schema.Modalities))
 	for _, m := range schema.Modalities {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
@@ -40,6 +41,9 @@ type Result struct {
 // Errors: db.ErrInvalid for options that do not suit the file; *RowError for a bad row; *files.Error for a
 // file that cannot be read or does not suit the collection; and those of db.Batch.Commit.
 func Import(ctx context.Context, d api.Database, c api.Collection, path string, o Options) (*Result, error) {
+	if o.From < 0 {
+		return nil, fault.Invalid("From row %d: rows are counted from 0", o.From)
+	}
 	f, err := Open(path, path, o)
 	if err != nil {
 		return nil, err
