@@ -221,7 +221,8 @@ func (s *File) firstBad() error {
 	}
 }
 
-// Check says that the items are for a collection, by its name and schema. Call it once, before Next. Errors:
+// Check says that the items are for a collection, by its name and schema. Call it once, before Next. After
+// Schema the columns stay what they are in a new collection. Errors:
 // db.ErrInvalid for options that do not suit the file, *files.Error for a column that the collection has no
 // place for.
 func (s *File) Check(collection string, schema db.Schema) error {

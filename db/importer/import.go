@@ -61,7 +61,11 @@ func Import(ctx context.Context, d api.Database, c api.Collection, path string, 
 		m.Mark = func(b api.Batch, done rows.Done, _ bool) error { return o.Mark(b, done.Rows) }
 	}
 	if o.Progress != nil {
-		m.Progress = func(_ string, done, of int) { o.Progress(done, of) }
+		m.Progress = func(stage string, done, of int) {
+			if stage == rows.Reading {
+				o.Progress(done, of)
+			}
+		}
 	}
 	err = m.Run(ctx, rows.Together{f})
 	if err != nil && m.Rows > o.From {

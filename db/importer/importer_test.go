@@ -123,16 +123,22 @@ func TestImportMerges(t *testing.T) {
 	for _, file := range []string{"id,x,year\na,\"[1,2]\",1999\n", "id,tags\na,red\n"} {
 		o := importer.Options{Merge: true, Mark: func(b api.Batch, rows int) error {
 			return b.Mark("import", fmt.Append(nil, rows))
+		}, Progress: func(done, of int) {
+			if done != 0 || of != 1 {
+				t.Errorf("%d of %d rows are done", done, of)
+			}
 		}}
 		if _, err := importer.Import(t.Context(), d, c, write(t, "a.csv", file), o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	mark, err := d.Mark(t.Context(), "import")
-	if got := stored(t, c); !slices.Equal(got, []string{"a [1 2] 1999 [red]"}) || string(mark) != "1" || err != nil {
+	if got := stored(t, c); !slices.Equal(got, []string{"a [1 2] 1999 [red]"}) || string(mark) != "1" ||
+		err != nil {
 		t.Errorf("%q, %q, %v", got, mark, err)
 	}
-	_, err = importer.Import(t.Context(), d, c, write(t, "b.csv", "tags\nred\n"), importer.Options{Merge: true})
+	path := write(t, "b.csv", "tags\nred\n")
+	_, err = importer.Import(t.Context(), d, c, path, importer.Options{Merge: true})
 	if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "Merge: ") {
 		t.Errorf("a merge without keys: %v", err)
 	}

@@ -24,7 +24,7 @@ type Options struct {
 
 	// OnError, if not nil, is called with each bad row, counted from 0: one that cannot be read, or that
 	// the collection cannot store. If it returns nil the row is left out, else its error ends the import.
-	// Without it the first bad row ends the import.
+	// Without it the first bad row ends the import. With it each item is checked a second time.
 	OnError func(row int, bad error) error
 
 	// From is the first row to store. Result.Rows says where an import that has failed goes on.
@@ -78,8 +78,8 @@ const (
 	LastDuplicate    = rows.LastDuplicate    // the last is stored
 )
 
-// Words are names of options in errors and notes. A program with a user interface of its own says there what
-// its users can set.
+// Words are names of options in errors and notes, all of which are needed. A program with a user interface of
+// its own says there what its users can set.
 type Words struct {
 	File string // comes before the name of a file that is not read
 

@@ -31,9 +31,14 @@ type Import struct {
 	Progress func(stage string, row, of int)            // of is 0 if the number of rows is not known
 
 	batch   api.Batch
-	row     int  // the next one
 	pending Done // with the rows that are not committed yet
 }
+
+// Stages of Progress.
+const (
+	Reading = "reading" // rows
+	Storing = "storing" // the last part
+)
 
 // Done says what has become of the first rows.
 type Done struct {
@@ -56,7 +61,7 @@ func (m *Import) Run(ctx context.Context, in Together) error {
 	began := time.Now() // with the part in hand
 	err := in.each(ctx, from, func(r *readRow) error {
 		if m.Progress != nil && (m.pending.Rows%1000 == 0 || m.Every > 0) {
-			m.Progress("reading", m.pending.Rows-from, max(0, rows-from))
+			m.Progress(Reading, m.pending.Rows-from, max(0, rows-from))
 		}
 		if err := m.add(in, r); err != nil {
 			return err
@@ -70,7 +75,7 @@ func (m *Import) Run(ctx context.Context, in Together) error {
 	})
 	if err == nil {
 		if m.Progress != nil {
-			m.Progress("storing", 0, 0)
+			m.Progress(Storing, 0, 0)
 		}
 		err = m.commit(ctx, true)
 	}

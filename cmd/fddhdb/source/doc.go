@@ -1,6 +1,6 @@
-// Package source reads the files of verbs: vectors, codes, labels, keys, fields, texts and pictures. Each file
-// is a rows.Source whose row i is about item i; package db/importer reads whole items. Standard input is copied
-// to a file first. The package also reads vectors that are typed instead of a file.
+// Package source reads the files of verbs: vectors, codes, labels, keys, fields, texts and pictures. Each
+// file is a rows.Source whose row i is about item i; package db/importer reads whole items. Standard input is
+// copied to a file first. The package also reads vectors that are typed instead of a file.
 //
 // It imports the formats of files (codec and the packages below it), package db for rows as items, term,
 // forms and exit for the words of errors, and no verb. Pictures are read by goroutines that Close ends. The
