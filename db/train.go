@@ -386,15 +386,21 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 
 // Encode returns the code that an item with these features would get without labels, bits/8 bytes, and the
 // real-valued projection whose signs are the code: the model fuses the projections of the given modalities
-// (model.Fuse). Labels and the rest of the item do not matter. Encode stores nothing. Queries have another
-// code, see EncodeQuery.
+// (model.Fuse). Labels and the rest of the item do not matter, unless it has labels and no vector: then it is
+// the code that the model has learned for these labels together, which finds items by words that are labels,
+// and there is no projection. A label that the model does not know is an ErrInvalid. Encode stores nothing.
+// Queries have another code, see EncodeQuery.
 func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
 	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
 		if err := search.CanEncode(cv); err != nil {
 			return err
 		}
+		if len(item.Vectors)+len(item.Sparse)+len(item.Labels) == 0 {
+			return fault.Invalid("no vectors or labels to encode")
+		}
 		if len(item.Vectors)+len(item.Sparse) == 0 {
-			return fault.Invalid("no vectors to encode")
+			code, err = search.EncodeLabels(cv, item.Labels)
+			return err
 		}
 		var it record.Item
 		if err := checkItem(&it, cv.Descriptor, &Item{Vectors: item.Vectors, Sparse: item.Sparse},

@@ -71,6 +71,28 @@ func TestWritesDuringTraining(t *testing.T) {
 	checkCodesByLabel(t, got)
 }
 
+// Labels without a vector have the code that items with them have, and several have one together also where
+// no item has them all.
+func TestEncodeLabels(t *testing.T) {
+	t.Parallel()
+	_, c, items := openPairs(t, 150, 150, synth.Config{Seed: 1})
+	errorIs(t, third(c.Encode(&db.Item{Labels: items[0].Labels})), db.ErrNoModel)
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
+	var all []string
+	for _, it := range dbkit.AllItems(t, c) {
+		code, z := need2(c.Encode(&db.Item{Labels: it.Labels}))(t)
+		failIf(t, !slices.Equal(code, it.Code) || z != nil, "labels %q have code %x and not %x", it.Labels, code, it.Code)
+		if len(all) == 0 || it.Labels[0] != all[0] && len(all) == 1 {
+			all = append(all, it.Labels[0])
+		}
+	}
+	both, _ := need2(c.Encode(&db.Item{Labels: all}))(t)
+	turned, _ := need2(c.Encode(&db.Item{Labels: []string{all[1], all[0]}}))(t)
+	failIf(t, !slices.Equal(both, turned) || len(both) != 4, "%x and %x", both, turned)
+	errorIs(t, third(c.Encode(&db.Item{Labels: []string{all[0], "unheard"}})), db.ErrInvalid)
+	errorIs(t, third(c.Encode(&db.Item{})), db.ErrInvalid)
+}
+
 // checkCodesByLabel checks that labelled items have one code a label set.
 func checkCodesByLabel(t *testing.T, items []*db.Item) {
 	t.Helper()

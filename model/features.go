@@ -64,6 +64,10 @@ func (k FeatureKind) Fits(m *Moments) bool {
 // against the numbers of the column, but large enough for zeros not to become outliers.
 const logScale = 1e-3
 
+// farthest bounds the features of zscore of dense vectors. A column that hardly varied among the training
+// vectors, such as a rare colour, otherwise takes a vector so far from all of them that it has no code.
+const farthest = 32
+
 // Features are a FeatureKind with its parameters from the training vectors. They are
 // immutable.
 type Features struct {
@@ -108,7 +112,7 @@ func (f *Features) Apply(dst []float32, v Vector) {
 	case FeaturesZScore:
 		for j, v := range x {
 			z := (float64(v) - f.Shift[j]) * f.Scale[j]
-			dst[j] = float32(min(max(z, -math.MaxFloat32), math.MaxFloat32))
+			dst[j] = float32(min(max(z, -farthest), farthest))
 		}
 	case FeaturesHellinger:
 		for j, v := range x {

@@ -18,6 +18,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
@@ -132,4 +133,15 @@ type Batch interface {
 
 	// Keys returns the keys of the items that were put and merged, after Commit.
 	Keys() []string
+}
+
+// CodeOfWords returns the code that the model of a collection has learned for words as labels, all of them one
+// label or each word one; nil if there is none. So words find pictures that have no label without any encoder.
+func CodeOfWords(ctx context.Context, c Collection, words string) []byte {
+	for _, labels := range [][]string{{words}, strings.Fields(words)} {
+		if code, err := c.Encode(ctx, &db.Item{Labels: labels}); err == nil {
+			return code
+		}
+	}
+	return nil
 }

@@ -145,7 +145,8 @@ func (r *request) mostHits(q db.Query) int {
 }
 
 // embed returns the code of a text or a file, if the collection has a hash. Else it returns the vector, of
-// the modality from, or of the only one for which there are such vectors.
+// the modality from, or of the only one for which there are such vectors; or, where no encoder reads texts, the
+// code of the labels that the text names.
 func (r *request) embed(ctx context.Context, c api.Collection, from string, input db.EncoderInput,
 	content []byte) (*rest.Embedded, error) {
 	if input == db.InputText && len(bytes.TrimSpace(content)) == 0 {
@@ -169,6 +170,13 @@ func (r *request) embed(ctx context.Context, c api.Collection, from string, inpu
 		return nil, fmt.Errorf("%w: text: it has %d bytes, and %d are possible", rest.ErrTooLarge, len(content),
 			maxText)
 	case len(possible) == 0:
+		if input == db.InputText {
+			if code := api.CodeOfWords(ctx, c, strings.TrimSpace(string(content))); code != nil {
+				return &rest.Embedded{Code: code}, nil
+			}
+			return nil, fault.Invalid("text: %.60q is no label that collection %q has learned, and it has no encoder of texts here: fddhdb encoder DIR --set NAME=COMMAND stores one",
+				content, c.Name())
+		}
 		return nil, fault.Invalid("collection %q has no encoder of %ss here: fddhdb encoder DIR --set NAME=COMMAND stores one",
 			c.Name(), input)
 	case from == "" && len(possible) == 1:

@@ -134,7 +134,10 @@ func (l *Look) lookAtList(c Cell, place func() string) error {
 		return !l.Enough()
 	})
 	switch {
-	case err != nil:
+	case err != nil: // an error of its row
+		if !l.Enough() {
+			l.lists--
+		}
 		return err
 	case l.Enough() && !l.Text:
 	case others || strings && numbers:

@@ -22,7 +22,7 @@ type Query struct {
 	To            string   `json:"to,omitempty" doc:"find only items that have this modality"`
 	Vector        Vector   `json:"vector,omitzero" doc:"vector of the modality from"`
 	Key           string   `json:"key,omitempty" doc:"query by the item with this key"`
-	Text          string   `json:"text,omitempty" doc:"query by a text, by the encoder that the collection has for from, or by its hash of texts"`
+	Text          string   `json:"text,omitempty" doc:"query by a text: by the encoder that the collection has for from, by its hash of texts, or else by labels that it has learned"`
 	Code          Hex      `json:"code,omitempty" doc:"query by a code, in hexadecimal digits"`
 	Words         string   `json:"words,omitempty" doc:"words to find in the texts of fields with an index of words; beside a vector, key, text or code both lists are fused"`
 	ExcludeSelf   bool     `json:"exclude_self,omitempty" doc:"leave out the item of key"`

@@ -100,6 +100,34 @@ func row(d int, f func(j int) float64) []float32 {
 	return x
 }
 
+// A vector with a number in a column that hardly varied among the training vectors, such as a rare colour,
+// still has a projection.
+func TestRareColumn(t *testing.T) {
+	rare := made(300, 3, func(rng *rand.Rand, class int) []float32 {
+		x := row(60, func(j int) float64 { return .2 * rng.NormFloat64() })
+		x[class]++
+		x[59] = float32(1e-6 * rng.Float64())
+		return x
+	})
+	m := trained(t, rare, Options{Bits: 16, Anchors: 60,
+		Features: map[string]model.FeatureKind{"image": model.FeaturesZScore},
+		Map:      map[string]model.MapKind{"image": model.MapRBF}}).Model
+	z, few := make([]float64, 16), make([]float64, 16)
+	x := make([]float32, 60)
+	x[1] = 1
+	must(t, m.NewEncoder().Project(few, 0, x))
+	x[59] = .5
+	must(t, m.NewEncoder().Project(z, 0, x))
+	same := 0
+	for i, v := range z {
+		failIf(t, v == 0, "number %d of the projection is 0", i)
+		if v > 0 == (few[i] > 0) {
+			same++
+		}
+	}
+	failIf(t, same < 12, "%d of 16 signs are those without the rare column", same)
+}
+
 // TestChooses: if data is made so that one setting helps, that setting is chosen.
 func TestChooses(t *testing.T) {
 	effort.LongWithRace(t)

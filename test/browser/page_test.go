@@ -77,6 +77,48 @@ func TestWordsAndNeighbours(t *testing.T) {
 	b.quiet()
 }
 
+// TestWordsWithoutEncoder asks by words that fields have, and by labels that a model has learned for items that
+// have none.
+func TestWordsWithoutEncoder(t *testing.T) {
+	folder := t.TempDir()
+	dir, list := filepath.Join(folder, "words.db"), filepath.Join(folder, "items.jsonl")
+	var items strings.Builder
+	for i := range 60 {
+		label := ""
+		if i%3 < 2 {
+			label = fmt.Sprintf(`"labels":["kind %d"],`, i%2)
+		}
+		fmt.Fprintf(&items, `{"key":"k%02d",%s"title":"a %s ball, number %d","image":[%d,%d,0.%02d]}`+"\n", i, label,
+			[]string{"red", "blue"}[i%2], i, i%2, 1-i%2, i)
+	}
+	if err := os.WriteFile(list, []byte(items.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fddhdb(t, "import", dir, "--init", list)
+	fddhdb(t, "train", dir)
+	fddhdb(t, "import", dir, "--init", "--collection", "texts", list, "--index-words", "title")
+	page := explore(t, dir)
+	b := browse(t, page)
+	b.open("/")
+	b.until(`document.querySelectorAll(".card").length === 36`)
+	b.do(chromedp.SendKeys(chromedp.CSS("#text"), "kind 1"))
+	b.until(`document.querySelector(".query h1")?.textContent.includes("kind 1")`)
+	for _, key := range b.keys() {
+		var n int
+		if _, err := fmt.Sscanf(key, "k%d", &n); err != nil || n%2 != 1 {
+			t.Errorf("%s is of another kind", key)
+		}
+	}
+	b.shot("labels")
+	b.open("/?collection=texts&text=red+17")
+	b.until(`document.querySelector(".query p")?.textContent.includes("items with these words")`)
+	if got := b.keys(); len(got) != 24 || got[0] != "k17" {
+		t.Errorf("%q", got)
+	}
+	b.shot("fields")
+	b.quiet()
+}
+
 func quoted(s string) string { return `"` + s + `"` }
 
 // TestKeyboard does everything from the keyboard: words, a hit, the sliders, the views.

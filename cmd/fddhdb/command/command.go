@@ -167,7 +167,11 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 			err = shell.New(e, e.Printer, e.stdin, e.signals, o.lines,
 				o.mode).Start(root.Context())
 		} else if slices.Contains(shell.VerbNames(root), args[1]) {
-			err = exit.Usagef("the verb comes first: fddhdb %s %s", args[1], first)
+			words := slices.Insert(slices.Clone(args[2:]), 0, "fddhdb", args[1], first)
+			for i, w := range words {
+				words[i] = shell.QuoteWord(w)
+			}
+			err = exit.Usagef("the verb comes first: %s", strings.Join(words, " "))
 		} else {
 			err = exit.Usagef("fddhdb DIR opens the shell, which does not know what to do with %q: -c 'LINE' runs a line of it", args[1])
 		}

@@ -115,8 +115,8 @@ func importCommand(e *env) *cobra.Command {
 		                     is little to see
 		  --folder-labels    labels a picture with the folders on its path
 		  --thumbnails       stores a JPEG of at most 256 pixels a side as the payload
-		  --sync             deletes the pictures of the collection that have no file in
-		                     FOLDER: give it if all come from this folder
+		  --sync             deletes the pictures of the collection whose files are gone:
+		                     from FOLDER, and from others that were imported
 		Give the same command again when pictures have come or changed: import leaves out
 		those that are stored as they are, and keeps labels and fields that you have added.
 		A picture that cannot be read is left out and named, unless --on-error stop is
@@ -160,7 +160,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.encoder, "encoder", "", "with --init: the `COMMAND` that makes vectors of the pictures")
 	f.BoolVar(&o.names.Pictures.Labels, "folder-labels", false, "label a picture with the folders on its path")
 	f.BoolVar(&o.names.Pictures.Thumbnails, "thumbnails", false, "store a small picture as the payload")
-	f.BoolVar(&o.sync, "sync", false, "delete the pictures of the collection that have no file in the folder")
+	f.BoolVar(&o.sync, "sync", false, "delete the pictures of the collection whose files are gone")
 	f.StringVar(&o.texts, "texts", "", "texts, a `FILE`.txt, .jsonl, .csv or .parquet")
 	f.StringVar(&o.names.TextColumn, "text-column", "text", "the `COLUMN` of --texts that has the texts")
 	f.StringVar(&o.names.Hash, "hash", "", "make codes by `NAME`: pdq, phash, dhash or simhash (default: the collection's)")
@@ -342,7 +342,7 @@ func (o *importing) check() error {
 	case o.given("index-words") && o.words == "":
 		return exit.Usagef("--index-words \"\": all, none or the names of text fields are expected")
 	case (o.index != "" || o.words != "") && !o.makes:
-		return exit.Usagef("--index and --index-words are about --init: alter has them for fields that are there")
+		return exit.Usagef("--index and --index-words are about --init: fddhdb alter indexes fields of a collection that is there")
 	case len(whole) > 0 && (parts || n.Keys != "" || n.LabelNames != ""):
 		return exit.Usagef("%s has whole items: the other files do not go with it; --merge adds to items that are there", whole[0])
 	case n.Keys != "" && o.given("number-from"):
@@ -485,6 +485,9 @@ func (o *importing) loadNew(d api.Database) error {
 		switch {
 		case there != nil:
 			return err
+		case o.Made != nil && o.index+o.words != "":
+			return exit.Usagef("--index and --index-words are of a new collection, and %q is there: %s --index FIELD and --index-words FIELD change it",
+				o.collection, verbLine("alter", o.dir, o.collection))
 		case o.Made != nil:
 			if err := o.sameEncoder(old); err != nil {
 				return err
@@ -573,8 +576,8 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 	if err := o.begin(); err != nil {
 		return err
 	}
-	if o.sync {
-		if err := o.findGone(c, pictures); err != nil {
+	if pictures != nil {
+		if err := o.syncFolders(d, c, pictures); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,12 @@ package command
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -80,12 +86,61 @@ func (v *verb) pictureEncoders(schema db.Schema) (all []source.PictureEncoder, e
 	return all, nil
 }
 
-// findGone finds the pictures that --sync deletes. It runs before anything is stored: a wrong folder changes
+// syncFolders finds the pictures that --sync deletes, and notes the folder of an import of pictures, whose
+// pictures another import with --sync keeps. It runs before anything is stored: a wrong folder changes
 // nothing.
-func (o *importing) findGone(c api.Collection, p *source.Pictures) error {
+func (o *importing) syncFolders(d api.Database, c api.Collection, p *source.Pictures) error {
+	name := fmt.Sprintf("fddhdb pictures/%d", c.ID())
+	var folders []string
+	value, err := d.Mark(o.ctx, name)
+	if err == nil {
+		err = json.Unmarshal(value, &folders)
+	} else if errors.Is(err, db.ErrNotFound) {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	known := slices.Index(folders, p.Root())
+	if o.sync {
+		others := slices.Clone(folders)
+		if known >= 0 {
+			others = slices.Delete(others, known, known+1)
+		}
+		if err := o.findGone(c, p, others); err != nil {
+			return err
+		}
+	}
+	if o.dryRun || known >= 0 {
+		return nil
+	}
+	if value, err = json.Marshal(append(folders, p.Root())); err != nil {
+		return err
+	}
+	b := d.NewBatch()
+	if err := b.Mark(name, value); err != nil {
+		return err
+	}
+	return b.Commit(o.ctx)
+}
+
+func (o *importing) findGone(c api.Collection, p *source.Pictures, others []string) error {
 	gone, there, err := p.Gone(o.ctx, c)
 	if err != nil {
 		return err
+	}
+	for _, other := range others {
+		if _, err := os.Stat(other); err != nil {
+			if len(gone) > there/10 { // otherwise it was moved, and is this folder
+				return exit.Failedf("--sync: the collection has pictures of another folder, too, which cannot be read: %w. Nothing was changed; fddhdb delete --where deletes items",
+					err)
+			}
+			continue
+		}
+		gone = slices.DeleteFunc(gone, func(key string) bool {
+			_, err := os.Lstat(filepath.Join(other, filepath.FromSlash(key)))
+			return !errors.Is(err, fs.ErrNotExist)
+		})
 	}
 	if len(gone) > there && (there == 0 || len(gone) > 100) {
 		return exit.Failedf("--sync: %s of the collection would be deleted, and %s have their file in %s: is it another folder? Nothing was changed; fddhdb delete --where deletes items",

@@ -328,7 +328,10 @@ func TestSyncKeeps(t *testing.T) {
 	must(t, args...)
 	must(t, "put", f.db, "report", "--field", "modified=2024-01-01T00:00:00Z")
 	other := f.path("other")
-	clitest.Check(t, os.Mkdir(other, 0o777))
+	for _, hidden := range []string{"@eaDir/scene.png", ".thumbnails/a.png", "._scene.png"} { // are left out
+		clitest.Check(t, os.MkdirAll(filepath.Dir(filepath.Join(other, hidden)), 0o777))
+		clitest.WriteFile(t, filepath.Join(other, hidden), string(files["scene.png"]))
+	}
 	for i := range 20 {
 		clitest.WriteFile(t, filepath.Join(other, fmt.Sprint(i, ".png")), string(files["scene.png"]))
 	}
@@ -338,11 +341,17 @@ func TestSyncKeeps(t *testing.T) {
 			t.Errorf("%s items, want %s", n, want)
 		}
 	}
+	empty := f.path("empty") // as where nothing is mounted
+	clitest.Check(t, os.Rename(folder, folder+"-away"))
+	clitest.Check(t, os.Mkdir(folder, 0o777))
+	clitest.WriteFile(t, filepath.Join(folder, "one.png"), string(files["scene.png"]))
 	for _, more := range []string{"--sync", "--dry-run"} {
-		says(t, 1, "8 pictures of the collection would be deleted, and 0 have their file in", "import", f.db,
-			"--pictures", other, "--sync", more)
+		says(t, 1, "8 pictures of the collection would be deleted, and 0 have their file in",
+			append(args, "--sync", more)...)
 	}
 	count("9")
+	clitest.Check(t, os.Rename(folder, empty))
+	clitest.Check(t, os.Rename(folder+"-away", folder))
 	clitest.Check(t, os.Remove(filepath.Join(folder, "scene.png")))
 	copies := filepath.Join(folder, "copies")
 	if clitest.Check(t, os.Chmod(copies, 0)); unreadable(copies) {
@@ -354,6 +363,19 @@ func TestSyncKeeps(t *testing.T) {
 	clitest.Check(t, os.Chmod(copies, 0o700))
 	must(t, append(args, "--sync")...)
 	count("8")
+
+	// Of two folders in one collection none deletes the pictures of the other one.
+	must(t, "import", f.db, "--pictures", other)
+	count("28")
+	must(t, append(args, "--sync")...)
+	must(t, "import", f.db, "--pictures", other, "--sync")
+	count("28")
+	clitest.Check(t, os.Remove(filepath.Join(other, "3.png")))
+	must(t, append(args, "--sync")...)
+	count("27")
+	clitest.Check(t, os.Rename(other, other+"-away"))
+	says(t, 1, "pictures of another folder, too, which cannot be read", append(args, "--sync")...)
+	count("27")
 }
 
 // A program that a database names runs for a URL of the database, too, once it is trusted in this folder.

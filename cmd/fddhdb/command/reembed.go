@@ -263,8 +263,11 @@ func (o *reembedding) content(i int, it *db.Item) (string, error) {
 	if name := o.folder.Find(it); name != "" {
 		return filepath.Abs(filepath.Join(o.pictures, name))
 	}
+	if o.folder != nil { // its payload may be a thumbnail, and so make another vector
+		return "", errors.New("it names no picture below --pictures")
+	}
 	if serve.PictureType(it.Payload[:min(len(it.Payload), 512)]) == "" {
-		return "", errors.New("its payload is no picture, and it names no file below --pictures")
+		return "", errors.New("its payload is no picture: --pictures DIR takes files")
 	}
 	path := filepath.Join(o.temp, strconv.Itoa(i))
 	return path, os.WriteFile(path, it.Payload, 0o600)

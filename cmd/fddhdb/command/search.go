@@ -183,6 +183,9 @@ func (o *searching) check() (err error) {
 	switch {
 	case o.given("words") && (o.given("radius") || o.after != "" || o.given("min-similarity") || o.turns):
 		return exit.Usagef("--words ranks by words: leave out --radius, --after, --min-similarity and --turns")
+	case given == 0 && o.words == "" && o.given("where"):
+		return exit.Usagef("search needs a query beside --where; %s --where EXPR lists the items without one",
+			verbLine("scan", o.dir, o.collection))
 	case given == 0 && o.words == "":
 		return exit.Usagef("search needs a query: WORDS, --text TEXT, --words WORDS, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
 	case given > 1:
@@ -268,10 +271,10 @@ func (o *searching) chooseQuery(words string) error {
 	case picture:
 		return exit.Failedf("search %q: there is no such file, and collection %q has no item with this key: --text searches by a text",
 			words, o.c.Name())
-	case o.words != given:
-	case o.asLabels(words):
-	default:
-		return o.nothingTyped(words)
+	case o.words == given:
+		if o.labels = api.CodeOfWords(o.ctx, o.c, words); o.labels == nil {
+			return o.nothingTyped(words)
+		}
 	}
 	return nil
 }
@@ -298,42 +301,8 @@ func (o *searching) nothingTyped(words string) error {
 		more = fmt.Sprintf("; fddhdb alter %s --index-words %s finds words in that field", term.Plain(o.dir),
 			f.Name)
 	}
-	return exit.Failedf("collection %q has no item with the key %q, no encoder that reads it as words, and no trained label or labels of one item (labels: %s)%s; %s --set NAME=COMMAND stores an encoder",
+	return exit.Failedf("collection %q has no item with the key %q, no encoder that reads it as words, and no trained label (labels: %s)%s; %s --set NAME=COMMAND stores an encoder",
 		o.c.Name(), words, term.Plain(known), more, encoderVerb(o.dir, o.c.Name(), db.InputText))
-}
-
-// labelled bounds the items among which the code of labels is looked for.
-const labelled = 1000
-
-// asLabels looks up the code that the model has learned for words as labels. Of the items with these labels
-// it takes one with the fewest others.
-func (o *searching) asLabels(words string) bool {
-	known, err := o.c.Labels(o.ctx)
-	if err != nil {
-		return false
-	}
-	labels := []string{words}
-	if !slices.Contains(known, words) {
-		labels = strings.Fields(words)
-	}
-	if slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(known, l) }) {
-		return false
-	}
-	where := strings.Repeat(" AND label = ?", len(labels))[len(" AND "):]
-	args := make([]any, len(labels))
-	for i, l := range labels {
-		args[i] = l
-	}
-	fewest, n := 0, 0
-	for it, err := range o.c.Items(o.ctx, where, args...) {
-		if n++; err != nil || n > labelled || fewest == len(labels) {
-			break
-		}
-		if it.CodeFrom == "labels" && (fewest == 0 || len(it.Labels) < fewest) {
-			o.labels, fewest = it.Code, len(it.Labels)
-		}
-	}
-	return o.labels != nil
 }
 
 // chooseFrom chooses the modality of a query by key where vectors are compared: the only one of several that

@@ -32,8 +32,8 @@ var probes = []string{"a red car at night", "two dogs play in the snow", "Berge 
 const fingerprintBytes = 64
 
 // Identify returns the fingerprint of a program, which it starts and ends, for a modality of dim dimensions;
-// 0 allows any number, but not sparse vectors. It returns this number, too. If the program fails, or refuses
-// all probes, it is an *Error.
+// 0 allows any number, but not sparse vectors. It returns this number, too. If the program fails, refuses all
+// probes, or has other vectors for the same probes, it is an *Error.
 func Identify(ctx context.Context, p Program, dim int) ([]byte, int, error) {
 	e := New(p)
 	defer e.Close()
@@ -45,9 +45,12 @@ func Identify(ctx context.Context, p Program, dim int) ([]byte, int, error) {
 			return err
 		}
 		defer remove()
-		answers, err := e.answers(ctx, dim, inputs, true)
+		answers, err := e.answers(ctx, dim, slices.Concat(inputs, inputs), true)
 		if err == nil {
-			made, err = p.fingerprint(answers)
+			made, err = p.fingerprint(answers[:len(inputs)])
+		}
+		if err == nil {
+			err = e.sameAgain(made, answers[len(inputs):])
 		}
 		for _, a := range answers {
 			long = max(long, len(a.Dense))
@@ -63,6 +66,19 @@ func Identify(ctx context.Context, p Program, dim int) ([]byte, int, error) {
 		return nil, 0, err
 	}
 	return made, cmp.Or(dim, long), nil
+}
+
+// sameAgain refuses a program whose vectors are others when it is asked again.
+func (e *Encoder) sameAgain(made []byte, answers []answer) error {
+	again, err := e.fingerprint(answers)
+	if err != nil {
+		return err
+	}
+	if likeness := Likeness(made, again); likeness < LeastLikeness {
+		return e.failed(Failed, fmt.Errorf(`"%s" makes other vectors of the same input each time: their likeness is %.2f, and %.2f is the least. Has the model its trained weights, and is it set to inference, without dropout?`,
+			strings.Join(e.Command, " "), likeness, LeastLikeness), "")
+	}
+	return nil
 }
 
 // Likeness returns the cosine of two fingerprints, from -1 to 1.

@@ -224,3 +224,21 @@ func TestIdentityOfPrograms(t *testing.T) {
 		t.Error("a program that is not there has a fingerprint")
 	}
 }
+
+// A model that makes other vectors of the same input each time, as one with dropout, is not stored.
+func TestDice(t *testing.T) {
+	var calls atomic.Uint64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Input []string }
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		data := []any{}
+		for _, text := range in.Input {
+			data = append(data, map[string]any{"embedding": modelled(calls.Add(1), text, 96)})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	defer s.Close()
+	p := Program{Modality: "text", Command: []string{s.URL + "/v1/embeddings", "m"}}
+	_, _, err := Identify(t.Context(), p, 96)
+	fails(t, err, Failed, "makes other vectors of the same input each time")
+}

@@ -128,6 +128,12 @@ func OpenPictures(o PictureOptions) (*Pictures, error) {
 			if path == root && err != nil {
 				return err
 			}
+			if path != root && madeByOthers(filepath.Base(path)) {
+				if err == nil && entry.IsDir() {
+					return fs.SkipDir
+				}
+				return nil
+			}
 			if err == nil && (entry.IsDir() || !IsPicture(path)) {
 				return nil
 			}
@@ -150,6 +156,15 @@ func OpenPictures(o PictureOptions) (*Pictures, error) {
 	}
 	return s, err
 }
+
+// madeByOthers reports whether a file or folder is hidden, or has the name that systems of storage give to
+// what they make beside pictures: a file ._a.jpg ends like a picture and is none.
+func madeByOthers(name string) bool {
+	return strings.HasPrefix(name, ".") || name == "@eaDir" || name == "#recycle" || name == "lost+found"
+}
+
+// Root returns the absolute path of the folder, without links.
+func (s *Pictures) Root() string { return s.root }
 
 // Path implements rows.Source, as do Rows, Close and Next.
 func (s *Pictures) Path() string { return s.Folder }
@@ -417,7 +432,11 @@ func (s *Pictures) unchanged(old *db.Item, labels []string, info fs.FileInfo) bo
 
 // fieldsOf returns the fields of a picture that the collection has.
 func (s *Pictures) fieldsOf(m *picture.Picture, quality int) map[string]any {
-	all := map[string]any{"width": int64(m.Bounds().Dx()), "height": int64(m.Bounds().Dy()), "bytes": m.Bytes,
+	width, height := m.Bounds().Dx(), m.Bounds().Dy()
+	if m.Orientation > 4 { // as a person sees it
+		width, height = height, width
+	}
+	all := map[string]any{"width": int64(width), "height": int64(height), "bytes": m.Bytes,
 		"modified": m.Modified.Truncate(time.Microsecond)}
 	if quality >= 0 {
 		all["quality"] = int64(quality)

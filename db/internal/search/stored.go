@@ -93,6 +93,24 @@ func EncodeItem(cv *state.CollectionView, vectors []model.Vector) (code []byte, 
 	return codec.PackSigns(codec.NewCode(sp.Bits), z).AppendBytes(nil, sp.Bits), z, nil
 }
 
+// EncodeLabels returns the code that the model has learned for labels together, bits/8 bytes.
+func EncodeLabels(cv *state.CollectionView, names []string) ([]byte, error) {
+	sp := cv.Space
+	var ids []uint32
+	for _, name := range names {
+		id, known := cv.Labels.ID(name)
+		if !known || !sp.Learned.LabelCode(codec.NewCode(sp.Bits), []uint32{id}) {
+			return nil, fault.Invalid("label %q: the model of collection %q does not know it",
+				record.Shortened(name), cv.Descriptor.Name)
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	code := codec.NewCode(sp.Bits)
+	sp.Learned.LabelCode(code, slices.Compact(ids))
+	return code.AppendBytes(nil, sp.Bits), nil
+}
+
 // StoredCodes implements mih.Store for a code set in Pebble: its postings, its codes and their rows. Searches
 // use it in three cases: while codes are being loaded, if their plan asks for it, and if tables in memory
 // would exceed their limit. It is for one search in one goroutine, which closes it. Near starts goroutines of

@@ -33,9 +33,13 @@ func (t *jsonTable) Columns() ([]table.Column, error) {
 	var looks []table.Look
 	t.index = map[string]int{}
 	s := &t.scan
+	good, bad := false, error(nil)
 	for {
 		line, err := t.next()
 		if err == io.EOF {
+			if !good && bad != nil {
+				return nil, bad
+			}
 			t.rewind(Whole)
 			return table.Found(looks), nil
 		}
@@ -47,7 +51,7 @@ func (t *jsonTable) Columns() ([]table.Column, error) {
 		}
 		var many error
 		// A line that is no object is an error of its row, when it is read.
-		_ = s.Object(func(name []byte) error {
+		err = s.Object(func(name []byte) error {
 			i, ok := t.index[string(name)]
 			if !ok {
 				if i = len(looks); i == maxColumns {
@@ -67,8 +71,13 @@ func (t *jsonTable) Columns() ([]table.Column, error) {
 			}
 			return err
 		})
-		if many != nil {
+		switch {
+		case many != nil:
 			return nil, many
+		case err == nil:
+			good = true
+		case bad == nil:
+			bad = t.fail(t.N, err)
 		}
 	}
 }

@@ -34,8 +34,15 @@ export async function load(database, collection) {
   Object.assign(collection, { encoders: texts ?? [], pictures: files ?? [], hashed: hashed ?? "", near: advised ?? near, spaces, loaded: true });
 }
 
-// takesWords and takesPictures say what the server makes vectors or codes of.
-export const takesWords = (collection) => collection.hashed === "text" || collection.encoders.length > 0;
+// Words are read by an encoder or a hash, are found in the texts of fields, or are labels that a model has learned.
+export const readsWords = (collection) => collection.hashed === "text" || collection.encoders.length > 0;
+
+export const findsWords = (collection) => collection.fields.some((f) => f.words);
+
+export const knowsLabels = (collection) => collection.trained && collection.modalities.length > 0 && collection.labels > 0;
+
+// takesWords and takesPictures say what the page can ask by.
+export const takesWords = (collection) => readsWords(collection) || findsWords(collection) || knowsLabels(collection);
 
 export const takesPictures = (collection) => collection.hashed === "file" || collection.pictures.length > 0;
 

@@ -1,10 +1,10 @@
 // The form at the side: it shows a state, and tells of what is changed in it.
 
 import { at, get } from "./api.js";
-import { collectionOf, spaceOf, takesPictures, takesWords } from "./database.js";
+import { collectionOf, findsWords, readsWords, spaceOf, takesPictures, takesWords } from "./database.js";
 import { $, h } from "./dom.js";
 import { file, openPicture, openVectors } from "./files.js";
-import { asked, similar } from "./state.js";
+import { asked, directed, similar } from "./state.js";
 
 const wait = 200; // ms after the last letter before words are searched for
 
@@ -22,6 +22,8 @@ export function complete(database, state) {
   if (!collection) return state;
   state.collection = collection.name;
   state.trained = collection.trained;
+  [state.reads, state.indexed] = [readsWords(collection), findsWords(collection)];
+  state.labelled = !state.reads && !state.indexed && takesWords(collection);
   if (!collection.spaces.some((s) => String(s.space) === state.space)) state.space = "";
   const names = collection.modalities.map((m) => m.name);
   const { encoders, pictures } = collection;
@@ -29,7 +31,7 @@ export function complete(database, state) {
   state.by ||= takesWords(collection) ? "text" : "key";
   if (!names.includes(state.from)) state.from = state.directed || !names.length ? "" : encoders[0] ?? names[0];
   if (!names.includes(state.to)) state.to = state.directed || !names.length ? "" : names.find((n) => n !== state.from) ?? names[0];
-  if (state.by === "text" && !encoders.includes(state.from)) state.from = encoders[0] ?? state.from;
+  if (state.by === "text" && encoders.length && !encoders.includes(state.from)) state.from = encoders[0] ?? state.from;
   if (state.by === "picture" && !pictures.includes(state.from)) state.from = pictures[0] ?? state.from;
   if (!spaceOf(collection, state) && names.length) state.within = false; // nothing is so many bits away
   state.directed = true;
@@ -47,9 +49,11 @@ export function connect(change, database, current) {
     change({ collection: $("collection").value, space: "", from: "", to: "", key: "", code: "", where: "", radius: "", directed: false }, "go"));
   $("databases").addEventListener("change", () => (location.href = `/?${new URLSearchParams({ database: $("databases").value })}`));
   $("space").addEventListener("change", () => value("space"));
+  // Of labels the first letters find nothing.
+  const unfinished = () => current().labelled && ![...$("words").options].some((o) => o.value === $("text").value.trim());
   $("text").addEventListener("input", () => {
     clearTimeout(typing);
-    typing = setTimeout(() => value("text", "type"), wait);
+    if (!unfinished()) typing = setTimeout(() => value("text", "type"), wait);
   });
   $("min-similarity").addEventListener("input", () => $("min-similarity").validity.valid && value("min-similarity", "type"));
   $("k").addEventListener("input", () => change({ k: Number($("k").value) }, "move"));
@@ -95,7 +99,7 @@ export function connect(change, database, current) {
     const dropped = event.dataTransfer.files[0];
     take(dropped, /\.(npy|csv)$/i.test(dropped?.name) ? "row" : "picture");
   });
-  $("where").addEventListener("focus", () => offerLabels(current()));
+  for (const id of ["where", "text"]) $(id).addEventListener("focus", () => offerLabels(current()));
   document.addEventListener("keydown", (event) => {
     const writing = event.target.closest("input:not([type=range],[type=checkbox],[type=radio]), select, textarea");
     if (event.key !== "/" || writing || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -150,7 +154,9 @@ async function offerLabels(state) {
   labelsOf = state.collection;
   try {
     const { labels } = await get(at(state, "/labels"));
-    $("labels").replaceChildren(...labels.slice(0, 200).map((l) => h("option", { value: `label = '${l.replaceAll("'", "''")}'` })));
+    const offered = labels.slice(0, 200);
+    $("labels").replaceChildren(...offered.map((l) => h("option", { value: `label = '${l.replaceAll("'", "''")}'` })));
+    $("words").replaceChildren(...(state.labelled ? offered : []).map((value) => h("option", { value })));
   } catch {
     labelsOf = ""; // it is an offer
   }
@@ -197,11 +203,11 @@ export function show(database, state, anew) {
   $("picture").parentElement.hidden = !files;
   $("text").disabled = !words;
   for (const id of ["text", "key", "code", "where"]) if (anew || document.activeElement !== $(id) || !$(id).value) $(id).value = state[id];
+  $("text").placeholder = state.labelled ? "Labels to search for" : "Words to search for";
   $("direction").hidden = names.length < 2 && (state.by !== "row" || !names.length); // rows may be codes
-  const makers = { text: encoders, picture: pictures }[state.by];
-  options("from", makers ? makers.map((n) => [n, n]) : [...names.map((n) => [n, n]), ["", state.by === "row" ? "codes" : "its code"]], state.from);
-  $("from").disabled = state.by === "code";
-  $("swap").disabled = state.by === "code";
+  const makers = { text: state.reads && encoders, picture: pictures }[state.by];
+  options("from", makers ? makers.map((n) => [n, n]) : [...names.map((n) => [n, n]), ["", { row: "codes", text: "words" }[state.by] ?? "its code"]], directed(state) ? state.from : "");
+  $("from").disabled = $("swap").disabled = !directed(state);
   options("to", [...names.map((n) => [n, n]), ["", "anything"]], state.to);
   $("rowPair").hidden = !state.upload;
   if (document.activeElement !== $("row")) $("row").value = state.row;
@@ -219,6 +225,7 @@ export function show(database, state, anew) {
   $("radius").setAttribute("aria-valuetext", `${state.radius} bits${state.within ? "" : ", not in use"}`);
   options("rerank", Object.keys(orders).map((name) => [name, name]), state.rerank);
   $("orderHint").textContent = collection.trained || state.rerank !== "auto" ? orders[state.rerank] ?? "" : "The nearest vectors, as nothing is learned.";
+  if (state.by === "text" && state.indexed && !state.reads) $("orderHint").textContent = "Items with more and with rarer of the words come first.";
   const by = !collection.trained && collection.modalities.find((m) => m.name === state.from)?.metric;
   $("min-similarity").min = by === "dot" ? "" : "-1"; // inner products have no bounds
   $("min-similarity").max = by === "dot" ? "" : "1";

@@ -8,7 +8,7 @@ import { file } from "./files.js";
 import { $, count, failed, h, list, plural, svg, time } from "./dom.js";
 import { cards, prose, tags, title } from "./hits.js";
 import { about, actions, cardsOf, create, downloads } from "./item.js";
-import { address, asked, similar } from "./state.js";
+import { address, asked, directed, similar } from "./state.js";
 
 const newestHistogram = latest();
 let drawn = ""; // what the histogram is of
@@ -18,7 +18,7 @@ let distribution = null; // that it shows
 async function ofState(state) {
   const least = similar(state);
   const query = {
-    from: state.by === "code" ? undefined : state.from || undefined, to: state.to || undefined, where: state.where || undefined,
+    from: directed(state) ? state.from || undefined : undefined, to: state.to || undefined, where: state.where || undefined,
     ...(least !== "" && { min_similarity: Number(least) || -1e-45, rerank: state.rerank }), // 0 is none: the number next to it
   };
   switch (state.by) {
@@ -45,13 +45,13 @@ async function find(state, query, signal, after) {
   const result = await post(at(state, verb), asks, signal);
   const took = 1000 * (performance.now() - began);
   const keys = result.hits.map((hit) => hit.key);
-  const coded = result.space && !after;
+  const coded = result.space && !after && (query.text || query.key || query.vector || query.code);
   const [shown, encoded] = await Promise.all([
     cardsOf(state, keys, false, signal),
     coded ? post(at(state, ":encode"), { from: query.from, text: query.text, key: query.key, vector: query.vector, code: query.code }, signal) : {},
   ]);
   const items = new Map(shown.map((card) => [card.key, card]));
-  const entries = result.hits.map((hit) => ({ ...hit, item: items.get(hit.key) }));
+  const entries = result.hits.map((hit) => ({ ...hit, ...(query.words && { score: null }), item: items.get(hit.key) })); // ranks, which say nothing
   return { ...result, entries, code: encoded.code ?? "", bits: encoded.bits ?? 0, took_us: took };
 }
 
@@ -94,7 +94,7 @@ export async function show(state, database, ask, written) {
 
 // extremes returns the least and the most distance of entries, which some orders do not sort by it.
 function extremes(entries) {
-  const all = entries.map((e) => e.distance);
+  const all = entries.map((e) => e.distance).filter((d) => d !== null);
   return [Math.min(...all), Math.max(...all)];
 }
 
@@ -147,7 +147,7 @@ async function draw(state, query, entries) {
   drawn = of;
   distribution = null;
   // What is counted at each distance depends on the order only with a least similarity.
-  const all = { rerank: "none", ...query, radius: longest, k: 1, include: ["distances"] };
+  const all = { rerank: "none", ...query, words: undefined, radius: longest, k: 1, include: ["distances"] };
   const { result, error } = await newestHistogram((signal) => post(at(state, ":radius"), all, signal));
   if (error) forget();
   if (!result) return;
@@ -243,7 +243,9 @@ function found(state, result, entries) {
     return result.total > n ? `The first ${count(n)} of ${all}` : all;
   }
   if (!n) return "No items";
-  if (!result.bits) return n === 1 ? "The most similar item" : `The ${count(n)} most similar items`; // vectors were compared
+  const words = state.by === "text" && asked(state).words;
+  if (words && !state.reads) return `${plural(n, "item", "items")} with these words, the best first`;
+  if (!result.bits || words) return n === 1 ? "The most similar item" : `The ${count(n)} most similar items`; // vectors were compared
   const [least, most] = extremes(entries);
   const away = least === most ? plural(least, "bit", "bits") : `${least} to ${plural(most, "bit", "bits")}`;
   const order = state.rerank === "asymmetric" ? "best" : "nearest";

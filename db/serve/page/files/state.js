@@ -38,7 +38,8 @@ export function address(state) {
   set("space", state.space);
   if (state.view === "search") {
     const query = asked(state);
-    for (const name of ["text", "key", "code"]) set(name, query[name]);
+    for (const name of ["key", "code"]) set(name, query[name]);
+    if (state.by === "text") set("text", state.text.trim());
     if (Object.keys(query).length) {
       v.set("from", state.from);
       v.set("to", state.to);
@@ -61,19 +62,32 @@ export function address(state) {
   return query ? `${path}?${query}` : path;
 }
 
+// directed reports whether a query is of a modality: a code is not, nor are words that no encoder reads.
+export const directed = (state) => state.by !== "code" && (state.by !== "text" || state.reads);
+
 // similar returns the least similarity that a state asks for, "" where nothing is compared, or where
 // the order does not say what. Without codes vectors are compared.
 export function similar(state) {
   const says = state.trained ? !["auto", "none"].includes(state.rerank) : state.rerank === "auto";
-  const compared = says && state.by !== "code" && state.from !== "";
+  const compared = says && directed(state) && state.from !== "";
   return compared ? state["min-similarity"] : "";
+}
+
+// counted reports whether words are looked for in the texts of fields: there they give a list and no distance.
+function counted(state, text) {
+  const words = text.match(/[\p{L}\p{M}\p{N}]+/gu)?.length ?? 0;
+  return state.indexed && words > 0 && words <= 16 && !state.within && similar(state) === "";
 }
 
 // asked returns the parameters of what a state asks for; none where it asks for nothing.
 export function asked(state) {
   switch (state.by) {
-    case "text":
-      return state.text.trim() ? { text: state.text.trim() } : {};
+    case "text": {
+      const text = state.text.trim();
+      if (!text) return {};
+      const words = counted(state, text) ? { words: text } : {};
+      return state.reads || !words.words ? { text, ...words } : words;
+    }
     case "key":
       return state.key ? { key: state.key } : {};
     case "code":
