@@ -21,6 +21,10 @@
 //
 // An item has one code, which searches from any modality to any other one compare.
 //
+// When items get labels after the first training, Train again with TrainOptions.Activate. Searches use the
+// new codes as soon as every item has one, also those that came meanwhile. Update instead teaches the labels
+// to a model that was learned from labels.
+//
 // Query.Where filters the items of a search by labels, modalities and fields, fast where fields
 // are indexed. Items, Count, Sample and DeleteWhere take a filter without a search. Items
 // yields items in the order in which they came, and Sample some at random. Keys yields the keys with a

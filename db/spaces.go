@@ -21,7 +21,8 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// A Space is the number of a space of codes.
+// A Space is the number of a space of codes, which a training makes. Searches use the active one:
+// TrainOptions.Activate and Collection.Activate choose it.
 type Space = report.Space
 
 // ActiveSpace is the space that searches use. For a handle that InSpace has returned it is the space of the

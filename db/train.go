@@ -37,8 +37,9 @@ type TrainOptions struct {
 	// many items. All items get codes.
 	Rows int `json:"rows,omitempty"`
 
-	// Activate makes the space of the new model the active one as soon as all items
-	// have codes in it. The first training always does.
+	// Activate makes the space of the new model the active one as soon as all items have codes in it; until
+	// then searches use the space before. Set it to train again on labels that came after a training. Items
+	// that come while Train runs get codes in both spaces. The first training always activates its space.
 	Activate bool `json:"activate,omitempty"`
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/importer"
 )
 
 // An Input names the input files. It has Items, Backups, or parts of items: Vectors or Codes, with or without
@@ -28,14 +29,14 @@ import (
 // key that it would get by an import of all files into an empty collection. Keys have to be distinct in all
 // files together: a training counts an item with a repeated key as two, and Build keeps the last one.
 type Input struct {
-	Items      string         // whole items: .jsonl, .csv, .parquet
-	Mapping    source.Mapping // about the columns of Items
-	Vectors    []NamedGlob    // by modality: .npy, .npz, .csv, .jsonl, .parquet, .mat
-	Codes      string         // in place of Vectors: packed codes, .npy of uint8, for codes-only collections
-	Labels     string         // of Vectors or Codes: a matrix, classes or text
-	LabelNames string         // a file, of all Labels
-	Keys       string         // of Vectors or Codes: a key a line
-	Fields     string         // of Vectors or Codes: .csv, and with a Schema also .jsonl
+	Items      string           // whole items: .jsonl, .csv, .parquet
+	Mapping    importer.Mapping // about the columns of Items
+	Vectors    []NamedGlob      // by modality: .npy, .npz, .csv, .jsonl, .parquet, .mat
+	Codes      string           // in place of Vectors: packed codes, .npy of uint8, of codes-only collections
+	Labels     string           // of Vectors or Codes: a matrix, classes or text
+	LabelNames string           // a file, of all Labels
+	Keys       string           // of Vectors or Codes: a key a line
+	Fields     string           // of Vectors or Codes: .csv, and with a Schema also .jsonl
 	// repositories of backups; the newest backup of each counts: folders by glob, or s3://BUCKET/PREFIX
 	Backups    string
 	Collection string // the collection of Backups; "" means main
@@ -73,14 +74,14 @@ func (g *group) files() (files []string) {
 
 // A plan tells workers about an input. It is a file of the temporary folder, named by its contents.
 type plan struct {
-	Version    int            `json:"version"` // of the format of the temporary folder
-	Groups     []group        `json:"groups"`
-	Files      []fileState    `json:"files"` // all files: other files make another plan
-	Mapping    source.Mapping `json:"mapping"`
-	LabelNames string         `json:"label_names,omitempty"`
-	Collection string         `json:"collection"`
-	Schema     db.Schema      `json:"schema"`
-	Skip       bool           `json:"skip"`
+	Version    int              `json:"version"` // of the format of the temporary folder
+	Groups     []group          `json:"groups"`
+	Files      []fileState      `json:"files"` // all files: other files make another plan
+	Mapping    importer.Mapping `json:"mapping"`
+	LabelNames string           `json:"label_names,omitempty"`
+	Collection string           `json:"collection"`
+	Schema     db.Schema        `json:"schema"`
+	Skip       bool             `json:"skip"`
 
 	note string // doubts about the guesses from the first files
 }
@@ -359,7 +360,7 @@ func (w *worker) opened(ctx context.Context, number int, f func(*opened) error) 
 	}
 	n := source.FileNames{
 		Codes: at(g.Codes), Labels: at(g.Labels), LabelNames: at(w.plan.LabelNames), Fields: at(g.Fields),
-		Keys: at(g.Keys), Mapping: w.plan.Mapping,
+		Keys: at(g.Keys), Options: importer.Options{Mapping: w.plan.Mapping},
 	}
 	if g.Items != "" {
 		n.Items = source.Input{Path: at(g.Items), Name: g.Items}
@@ -405,16 +406,12 @@ func (w *worker) rows(ctx context.Context, number, from int, names func([]string
 			names(l.Names())
 		}
 		row := from
-		return in.files.Pipeline(ctx, from, func(r *source.Row) error {
+		return in.files.Each(ctx, from, func(item *db.Item, bad error) error {
 			row++
-			var bad *source.RowError
-			switch {
-			case errors.As(r.Err, &bad):
-				return f(row-1, nil, in.word(r.Err))
-			case r.Err != nil:
-				return r.Err
+			if bad != nil {
+				return f(row-1, nil, in.word(bad))
 			}
-			return f(row-1, &r.Item, nil)
+			return f(row-1, item, nil)
 		})
 	})
 	if errors.Is(err, errEnough) {
@@ -448,7 +445,7 @@ func (w *worker) checkRow(ctx context.Context, number, row int, item *db.Item) e
 	}
 	err = w.db.NewBatch().Put(c, item)
 	if errors.Is(err, db.ErrInvalid) {
-		return &source.RowError{Err: inputError("%s: row %d: %s", w.plan.Groups[number].name(), row,
+		return &importer.RowError{Err: inputError("%s: row %d: %s", w.plan.Groups[number].name(), row,
 			reason(err))}
 	}
 	return err

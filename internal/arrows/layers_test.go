@@ -68,11 +68,11 @@ var house = plan{
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/python": nil, "cmd/fddhdb/userdir": nil},
 
 		// Other processes reach the database through these.
-		{"db/attach": nil, "db/reembed": nil},
+		{"db/attach": nil, "db/importer": nil, "db/reembed": nil},
 		{"db/serve/page": nil},
 		{"db/serve": {huma, compress, prometheus, xtime}, "db/client": nil},
 		{"contrib/promfddhdb": {prometheus}},
-		{"internal/rest": nil},
+		{"internal/rest": nil, "internal/rows": nil},
 		{"db/api": nil},
 
 		// These a program may import beside the database, and need not.
@@ -175,7 +175,7 @@ var house = plan{
 			never: names{"os.Exit", "os.Stdin", "os.Stdout", "os.Stderr"},
 			why:   "the program decides what is printed and when it ends"},
 		{of: names{"..."}, but: names{"files", "files/parquet", "cmd/fddhdb",
-			"cmd/fddhdb/command", "cmd/fddhdb/source", "internal/manpage"},
+			"cmd/fddhdb/command", "cmd/fddhdb/source", "db/importer", "internal/manpage", "internal/rows"},
 			never: names{parquet}, why: "a program that reads no files does not link their libraries"},
 		{of: names{"..."}, but: names{"cmd/fddhdb", "cmd/fddhdb/command", "cmd/fddhdb/mcp",
 			"internal/manpage"},

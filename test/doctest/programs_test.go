@@ -39,7 +39,7 @@ var imports = map[string]string{
 	"http": "net/http",
 	"db":   module + "/db", "dbtest": module + "/db/dbtest", "backup": module + "/db/backup",
 	"s3": module + "/db/s3", "storetest": module + "/db/backup/storetest",
-	"event": module + "/db/event",
+	"event": module + "/db/event", "api": module + "/db/api", "importer": module + "/db/importer",
 	"model": module + "/model", "files": module + "/files",
 }
 

@@ -101,17 +101,17 @@ func (v *verb) encode(from string, named []flags.Named, out string) (rows, bits 
 	if err != nil {
 		return 0, 0, err
 	}
-	err = in.Pipeline(v.ctx, 0, func(r *source.Row) (err error) {
+	err = in.Each(v.ctx, 0, func(item *db.Item, bad error) (err error) {
 		v.Progress().Report("encoding", int64(rows), int64(in.Rows()))
-		if r.Err != nil {
-			return r.Err
+		if bad != nil {
+			return bad
 		}
 		var code []byte
 		if from == "" {
-			code, err = v.c.Encode(v.ctx, &r.Item)
+			code, err = v.c.Encode(v.ctx, item)
 		} else {
-			q := db.Query{From: from, Vector: r.Item.Vectors[from]}
-			if x, sparse := r.Item.Sparse[from]; sparse {
+			q := db.Query{From: from, Vector: item.Vectors[from]}
+			if x, sparse := item.Sparse[from]; sparse {
 				q.Sparse = &x
 			}
 			code, err = v.c.EncodeQuery(v.ctx, q)

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/internal/rows"
 	"github.com/fddhdb/fddhdb/model/eval"
 )
 
@@ -134,7 +135,7 @@ func (o *evaluating) read() (*db.Evaluation, error) {
 		return nil, err
 	}
 	q.Labels = labels.All()
-	if err := append(source.Together{labels}, vectors...).SameRows(); err != nil {
+	if err := source.SameRows(append(rows.Together{labels}, vectors...)); err != nil {
 		return nil, err
 	}
 	known, err := o.c.Labels(o.ctx)
@@ -162,7 +163,7 @@ func (o *evaluating) read() (*db.Evaluation, error) {
 }
 
 // readVectors reads the vectors of the queries, and returns their files too, which are closed.
-func (o *evaluating) readVectors() (q *db.Evaluation, sources source.Together, err error) {
+func (o *evaluating) readVectors() (q *db.Evaluation, sources rows.Together, err error) {
 	q = &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{},
 		Where: o.where.Expr, Top: o.top}
 	for i, v := range o.vectors.List {

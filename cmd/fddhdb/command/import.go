@@ -22,6 +22,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/importer"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
 // An importing is a run of import.
@@ -31,20 +33,21 @@ type importing struct {
 	names                             source.FileNames // but for those of vectors
 	items, texts, index, words, model string
 	vectorColumns                     flags.NamedList
-	merge, skip, dryRun, makes        bool
+	fieldColumns                      []string
+	skip, dryRun, makes               bool
 	sync                              bool   // delete items of pictures that are gone
 	encoder                           string // of the pictures of a new collection
 	fromRow, numberFrom               int
 	stdin                             *source.Stdin // what - stands for
 
 	*source.Files
+	store   rows.Import
 	id      importID   // zero: the import cannot go on after an interruption
 	created *db.Schema // schema of the collection of --init
 	skipped source.SkippedRows
-	known   int      // pictures that were stored already
-	twice   int      // rows whose keys other rows have, of which only one is stored
-	gone    []string // keys that --sync deletes
-	parts
+	begun   rows.Done // where this run began, after an interruption
+	marked  bool      // the database has a mark of this import
+	gone    []string  // keys that --sync deletes
 }
 
 func importCommand(e *env) *cobra.Command {
@@ -161,21 +164,22 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.texts, "texts", "", "texts, a `FILE`.txt, .jsonl, .csv or .parquet")
 	f.StringVar(&o.names.TextColumn, "text-column", "text", "the `COLUMN` of --texts that has the texts")
 	f.StringVar(&o.names.Hash, "hash", "", "make codes by `NAME`: pdq, phash, dhash or simhash (default: the collection's)")
-	say := &o.names.Mapping
+	opt := &o.names.Options
+	say := &opt.Mapping
 	f.StringVar(&say.Key, "key-column", "", "the `COLUMN` of --items or --texts that has the keys")
 	f.StringArrayVar(&say.Labels, "label-column", nil,
 		"a `COLUMN` of labels, or several with a *; repeat it for each")
 	f.StringVar(&say.Separator, "label-separator", "",
 		"the `TEXT` between several labels in a cell or string (default: it is one label)")
 	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
-	f.StringArrayVar(&say.Fields, "field-column", nil,
+	f.StringArrayVar(&o.fieldColumns, "field-column", nil,
 		"a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
-	f.BoolVar(&o.names.Lenient, "ignore-unknown", false,
+	f.BoolVar(&opt.IgnoreUnknown, "ignore-unknown", false,
 		"leave aside what the items have and the collection has not")
-	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
+	f.BoolVar(&opt.Merge, "merge", false, "set only what the files have, of items that are there")
 	f.Var(flags.OnError{Skip: &o.skip}, "on-error", "what a bad row does: stop or skip")
-	f.Var(flags.Choice[source.Duplicates]{Words: []string{"error", "first", "last"}, Value: &say.Twice},
-		"on-duplicate", "which row with a key that comes twice is stored, or neither")
+	f.Var(flags.Choice[importer.Duplicates]{Words: []string{"error", "first", "last"},
+		Value: &opt.OnDuplicate}, "on-duplicate", "which row with a key that comes twice is stored, or neither")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, store nothing")
 	v.count(&o.numberFrom, "number-from", 0, 0, "keys are numbers: row 0 has `N` (default: the next free ones)")
 	v.count(&o.fromRow, "from-row", 0, 0, "begin at row `N`, from 0 (default: where this import was interrupted)")
@@ -289,14 +293,6 @@ func (o *importing) pictures() (p *source.Pictures, ok bool) {
 	return p, ok
 }
 
-// rowName returns what errors call a row: its number, or the path of a picture.
-func (o *importing) rowName(row int) string {
-	if p, ok := o.pictures(); ok {
-		return strconv.Quote(p.Name(row))
-	}
-	return fmt.Sprintf("row %d", row)
-}
-
 // check checks that flags go together.
 func (o *importing) check() error {
 	n := &o.names
@@ -339,7 +335,7 @@ func (o *importing) check() error {
 		return exit.Usagef("--number-from: the key of a picture is its path, that of a text its number or a column")
 	case len(whole) > 1:
 		return exit.Usagef("%s: one of them is possible in an import", strings.Join(whole, " and "))
-	case o.given("label-separator") && n.Mapping.Separator == "":
+	case o.given("label-separator") && n.Options.Mapping.Separator == "":
 		return exit.Usagef("--label-separator \"\": the text between labels is expected, such as a comma")
 	case o.given("index") && o.index == "":
 		return exit.Usagef("--index \"\": all, none or the names of fields are expected")
@@ -353,7 +349,7 @@ func (o *importing) check() error {
 		return exit.Usagef("--keys and --number-from: one of them says the keys")
 	case o.fromStdin() > 1:
 		return exit.Usagef("- is to be read twice: standard input is one file")
-	case o.merge && o.makes:
+	case n.Options.Merge && o.makes:
 		return exit.Usagef("--merge and --init: a new collection has no items to merge with")
 	case len(whole) > 0:
 		return nil
@@ -361,7 +357,7 @@ func (o *importing) check() error {
 		return exit.Usagef("import needs a file: one of items, a folder of pictures, --vectors NAME=FILE, --codes FILE, --labels FILE, --fields FILE or --texts FILE")
 	case n.LabelNames != "" && n.Labels == "":
 		return exit.Usagef("--label-names names the labels of --labels, which is missing")
-	case o.merge && n.Keys == "":
+	case n.Options.Merge && n.Keys == "":
 		return exit.Usagef("--merge needs --keys FILE, which says what items to merge with, or --items")
 	case o.makes && n.Codes != "" && len(o.vectors.List) > 0:
 		return exit.Usagef("--vectors and --codes: a collection either learns its codes or is given them")
@@ -419,10 +415,11 @@ func (o *importing) open() (err error) {
 		o.names.Vectors = append(o.names.Vectors, source.VectorFile{Modality: v.Name,
 			Input: o.input(v.Value)})
 	}
+	say := &o.names.Options.Mapping
 	for _, v := range o.vectorColumns.List {
-		o.names.Mapping.Vectors = append(o.names.Mapping.Vectors, source.Mapped{Name: v.Name,
-			Column: v.Value})
+		say.Vectors = append(say.Vectors, importer.Mapped{Name: v.Name, Column: v.Value})
 	}
+	say.Fields = source.FieldColumns(o.fieldColumns)
 	o.Files, err = source.OpenFiles(o.names)
 	if err == nil {
 		o.id = o.identity()
@@ -510,7 +507,7 @@ func (o *importing) loadNew(d api.Database) error {
 	if o.id != (importID{}) {
 		// From here on the same command goes on with this collection.
 		b := d.NewBatch()
-		if err = o.id.put(b, c, importMark{Files: o.id.files}); err == nil {
+		if err = o.putMark(b, c, rows.Done{}); err == nil {
 			err = b.Commit(o.ctx)
 		}
 		if errors.Is(err, errors.ErrUnsupported) { // nothing keeps marks there
@@ -558,77 +555,61 @@ func indexed(fields []db.Field, flag, index string, set func(f *db.Field, in boo
 
 // loadInto stores the items of all rows.
 func (o *importing) loadInto(d api.Database, c api.Collection) error {
-	if err := o.Check(o.ctx, c, o.merge); err != nil {
+	if err := o.Check(o.ctx, c, o.names.Options.Merge); err != nil {
 		return err
 	}
-	if err := o.begin(d, c); err != nil {
-		return err
+	pictures, slow := o.pictures()
+	o.store = rows.Import{To: d, Into: c, DryRun: o.dryRun, Begin: o.registerLabels, Item: o.nameItem,
+		Merge: o.names.Options.Merge || slow, // a picture keeps labels and fields of other origin
+		Progress: func(stage string, row, of int) {
+			o.Progress().Report(stage, int64(row), int64(of))
+		}}
+	if slow {
+		o.store.Every = picturesTime
 	}
-	if o.Labels != nil && o.Labels.Ordered {
-		if err := o.b.RegisterLabels(c, o.Labels.Names()); err != nil {
-			return exit.Failedf("%s: %s", cmp.Or(o.names.LabelNames, o.Labels.Path()),
-				exit.Reason(err.Error()))
+	if o.skip {
+		o.store.Skip = func(row int, bad error) error {
+			o.skipped.Add(row, exit.Message(bad))
+			return nil
 		}
 	}
-	rows := o.Rows()
-	pictures, slow := o.pictures()
+	if err := o.begin(); err != nil {
+		return err
+	}
 	if pictures != nil {
 		if err := o.syncFolders(d, c, pictures); err != nil {
 			return err
 		}
 	}
-	began := time.Now() // with the part in hand
-	err := o.Pipeline(o.ctx, o.from, func(r *source.Row) error {
-		if o.row%1000 == 0 || slow {
-			o.Progress().Report("reading", int64(o.row-o.from), int64(max(0, rows-o.from)))
-		}
-		err := r.Err
-		if err == nil {
-			if err = o.put(r); err == nil && (o.b.Full() || slow && time.Since(began) > picturesTime) {
-				began = time.Now()
-				return o.commit(true)
-			}
-			if errors.Is(err, db.ErrInvalid) {
-				err = &source.RowError{Err: exit.Failedf("%s: %s: %s", o.Names(), o.rowName(o.row),
-					exit.Reason(err.Error()))}
-			}
-		}
-		switch err {
-		case source.ErrUnchanged:
-			o.known++
-			o.row++
-			return nil
-		case source.ErrDuplicate:
-			o.twice++
-			o.row++
-			return nil
-		}
-		var bad *source.RowError
-		if o.skip && errors.As(err, &bad) {
-			o.skipped.Add(o.row, exit.Message(err))
-			o.row++
-			return nil
-		}
-		return err
-	})
-	if err == nil {
-		o.Progress().Report("storing", 0, 0)
-		err = o.end()
+	err := o.store.Run(o.ctx, o.Together)
+	if err == nil && o.marked {
+		err = o.deleteMark()
 	}
 	if err != nil {
-		return o.failed(err)
+		return o.failed(rightLine(err))
 	}
 	return o.deleteGone(c)
 }
 
-func (o *importing) report(took float64) error {
-	rate := 0.0
-	if took > 0 {
-		rate = float64(o.stored-o.before) / took
+// registerLabels registers labels that have an order.
+func (o *importing) registerLabels(b api.Batch) error {
+	if o.Labels == nil || !o.Labels.Ordered {
+		return nil
 	}
-	var columns []source.MappedColumn
+	if err := b.RegisterLabels(o.store.Into, o.Labels.Names()); err != nil {
+		return exit.Failedf("%s: %s", cmp.Or(o.names.LabelNames, o.Labels.Path()), exit.Reason(err.Error()))
+	}
+	return nil
+}
+
+func (o *importing) report(took float64) error {
+	rate, done := 0.0, o.store.Done
+	if took > 0 {
+		rate = float64(done.Items-o.begun.Items) / took
+	}
+	var columns []importer.Column
 	if o.Whole != nil {
-		columns = o.Whole.Mapping()
+		columns = o.Whole.Columns()
 	}
 	if o.json {
 		return o.PrintJSON(struct {
@@ -642,9 +623,9 @@ func (o *importing) report(took float64) error {
 			DryRun  bool                    `json:"dry_run,omitempty"`
 			From    int                     `json:"resumed_at,omitempty"`
 			Reasons []*source.SkippedReason `json:"skipped_reasons,omitempty"`
-			Columns []source.MappedColumn   `json:"columns,omitempty"`
-		}{o.stored, o.skipped.N, o.known, o.twice, len(o.gone), took, rate, o.dryRun, o.from,
-			o.skipped.Groups, columns})
+			Columns []importer.Column       `json:"columns,omitempty"`
+		}{done.Items, o.skipped.N, done.Unchanged, done.Duplicates, len(o.gone), took, rate, o.dryRun,
+			o.begun.Rows, o.skipped.Groups, columns})
 	}
 	if o.dryRun && columns != nil {
 		rows := make([][]any, len(columns))
@@ -664,15 +645,16 @@ func (o *importing) report(took float64) error {
 	for _, x := range []struct {
 		what string
 		n    int
-	}{{"skipped", o.skipped.N}, {"unchanged", o.known}, {"duplicates", o.twice}, {"deleted", len(o.gone)}} {
+	}{{"skipped", o.skipped.N}, {"unchanged", done.Unchanged}, {"duplicates", done.Duplicates},
+		{"deleted", len(o.gone)}} {
 		if x.n > 0 {
 			more += fmt.Sprintf(", %s %s", x.what, term.Thousands(x.n))
 		}
 	}
 	if o.dryRun {
-		o.Printf("%s can be imported%s; nothing was stored\n", term.Plural(o.stored, "item", "items"), more)
+		o.Printf("%s can be imported%s; nothing was stored\n", term.Plural(done.Items, "item", "items"), more)
 		return nil
 	}
-	o.Printf("imported %s%s in %s\n", term.Plural(o.stored, "item", "items"), more, term.Seconds(took))
+	o.Printf("imported %s%s in %s\n", term.Plural(done.Items, "item", "items"), more, term.Seconds(took))
 	return nil
 }

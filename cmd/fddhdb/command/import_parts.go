@@ -22,6 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
 // An importID tells imports apart. A command that was interrupted goes on when one with the same
@@ -117,8 +118,9 @@ func (id importID) mark(ctx context.Context, d api.Database, c api.Collection) (
 	return m, json.Unmarshal(b, m)
 }
 
-// put adds the mark to a batch.
-func (id importID) put(b api.Batch, c api.Collection, m importMark) error {
+// putMark adds to a batch the mark of an import that is so far.
+func (o *importing) putMark(b api.Batch, c api.Collection, d rows.Done) error {
+	m := importMark{o.id.files, d.Rows, d.Items, d.Duplicates, slices.Clone(o.skipped.Groups)}
 	for i, g := range m.Skipped {
 		short := *g
 		short.Reason = short.Reason[:min(len(short.Reason), maxReason)]
@@ -128,54 +130,57 @@ func (id importID) put(b api.Batch, c api.Collection, m importMark) error {
 	if err != nil {
 		return err
 	}
-	return b.Mark(id.name(c), value)
+	return b.Mark(o.id.name(c), value)
 }
 
-// parts stores the rows of an import. It commits whenever the batch is full, with a mark of how
-// far it is, so that an import takes little memory and the same command goes on after an
-// interruption. A dry run commits nothing.
-type parts struct {
-	to      api.Database
-	into    api.Collection
-	b       api.Batch
-	from    int  // the row to begin with
-	row     int  // the next row
-	in      int  // the first row that is not in
-	waiting int  // items in b
-	stored  int  // items, or in a dry run checked
-	before  int  // items that were stored when the import was interrupted
-	marked  bool // the database has a mark of this import
+// mark adds the mark of the import to a commit. The last commit needs one only if there is one: if the import
+// is interrupted before deleteMark, the next run goes on behind it, and stores no item twice.
+func (o *importing) mark(b api.Batch, d rows.Done, last bool) error {
+	if last && !o.marked {
+		return nil
+	}
+	o.marked = true
+	return o.putMark(b, o.store.Into, d)
+}
+
+// deleteMark deletes the mark of an import that is complete.
+func (o *importing) deleteMark() error {
+	b := o.store.To.NewBatch()
+	if err := b.Mark(o.id.name(o.store.Into), nil); err != nil {
+		return err
+	}
+	return b.Commit(o.ctx)
 }
 
 // begin begins at the row of --from-row, or where the same import was interrupted, and tells of the latter.
-func (o *importing) begin(d api.Database, c api.Collection) error {
-	o.parts = parts{to: d, into: c, b: d.NewBatch()}
-	mark, err := o.id.mark(o.ctx, d, c)
+func (o *importing) begin() error {
+	mark, err := o.id.mark(o.ctx, o.store.To, o.store.Into)
 	if errors.Is(err, errors.ErrUnsupported) { // nothing keeps marks there
 		o.id, err = importID{}, nil
 	}
 	if err != nil {
 		return err
 	}
-	o.marked = mark != nil
+	if o.id != (importID{}) && !o.dryRun {
+		o.store.Mark, o.marked = o.mark, mark != nil
+	}
 	switch {
 	case o.given("from-row"):
-		o.from = o.fromRow
-		if rows := o.Rows(); rows >= 0 && o.from > rows {
-			return exit.Usagef("--from-row %d: the files have %s", o.from, term.Plural(rows, "row", "rows"))
+		o.store.Rows = o.fromRow
+		if rows := o.Rows(); rows >= 0 && o.fromRow > rows {
+			return exit.Usagef("--from-row %d: the files have %s", o.fromRow, term.Plural(rows, "row", "rows"))
 		}
 	case o.dryRun || mark == nil || mark.Row == 0:
 	case mark.Files != o.id.files:
 		return exit.Failedf("%s: changed since this import was interrupted, when %s: --from-row %d goes on there, --from-row 0 begins again",
 			o.Names(), o.rowsIn(mark.Row), mark.Row)
 	default:
-		o.from, o.before, o.stored = mark.Row, mark.Items, mark.Items
-		o.twice = mark.Twice
+		o.store.Done = rows.Done{Rows: mark.Row, Items: mark.Items, Duplicates: mark.Twice}
 		o.skipped.GoOn(mark.Skipped)
 		o.Warnf("going on at row %s, where this import was interrupted (--from-row 0 begins again)",
-			o.ofRows(o.from))
+			o.ofRows(mark.Row))
 	}
-	o.row, o.in = o.from, o.from
+	o.begun = o.store.Done
 	return nil
 }
 
@@ -190,98 +195,40 @@ func (o *importing) ofRows(n int) string {
 // rowsIn returns the words for so many rows being stored.
 func (o *importing) rowsIn(n int) string { return o.ofRows(n) + " rows are in" }
 
-// put adds the item of the next row. One that gives ErrInvalid is left out.
-func (o *importing) put(r *source.Row) error {
-	item := &r.Item
+// nameItem gives an item its key by --number-from.
+func (o *importing) nameItem(row int, item *db.Item) error {
 	numbered := o.given("number-from")
 	switch {
 	case numbered && item.Key != "":
-		return &source.RowError{Err: exit.Failedf("%s: row %d has the key %q, and --number-from would give it another",
-			o.Names(), o.row, item.Key)}
+		return &rows.Error{Err: fmt.Errorf("%s: row %d has the key %q, and --number-from would give it another",
+			o.Names(), row, item.Key)}
 	case numbered:
-		item.Key = strconv.Itoa(o.numberFrom + o.row)
-	case item.Key == "" && (o.into.ID() == 0 || o.at != nil): // of a cluster, which has no counter
-		return &source.RowError{Err: exit.Failedf("%s: row %d has no key: --keys and --key-column say where keys are, --number-from 0 numbers the rows",
-			o.Names(), o.row)}
+		item.Key = strconv.Itoa(o.numberFrom + row)
+	case item.Key == "" && (o.store.Into.ID() == 0 || o.at != nil): // of a cluster, which has no counter
+		return &rows.Error{Err: fmt.Errorf("%s: row %d has no key: --keys and --key-column say where keys are, --number-from 0 numbers the rows",
+			o.Names(), row)}
 	}
-	_, pictures := o.pictures()
-	add := func(b api.Batch) error {
-		if o.merge || pictures { // an item keeps labels and fields of other origin
-			return b.Merge(o.into, item)
-		}
-		return b.Put(o.into, item)
-	}
-	if o.skip { // a batch is lost after a bad item
-		if err := add(o.to.NewBatch()); err != nil {
-			return err
-		}
-	}
-	err := add(o.b)
-	switch {
-	case err != nil:
-		return err
-	case r.Again:
-		o.twice++
-	default:
-		o.waiting++
-	}
-	o.row++
 	return nil
-}
-
-// commit stores the batch, with a mark or without one.
-func (o *importing) commit(mark bool) error {
-	if mark = mark && !o.dryRun && o.id != (importID{}); mark {
-		if err := o.id.put(o.b, o.into, importMark{o.id.files, o.row, o.stored + o.waiting, o.twice,
-			slices.Clone(o.skipped.Groups)}); err != nil {
-			return err
-		}
-	}
-	if !o.dryRun {
-		if err := o.b.Commit(o.ctx); err != nil {
-			return rightLine(err)
-		}
-	}
-	o.marked = o.marked || mark
-	o.stored += o.waiting
-	o.in, o.waiting, o.b = o.row, 0, o.to.NewBatch()
-	return nil
-}
-
-// end stores the rest of the items, with a mark behind the last row, and then deletes the mark. If the import
-// is interrupted before the mark is gone, the next run goes on behind it, and stores no item twice.
-func (o *importing) end() error {
-	if o.b.Len() > 0 {
-		if err := o.commit(o.marked); err != nil {
-			return err
-		}
-	}
-	if o.dryRun || !o.marked {
-		return nil
-	}
-	if err := o.b.Mark(o.id.name(o.into), nil); err != nil {
-		return err
-	}
-	return o.b.Commit(o.ctx)
 }
 
 // failed adds to an error how many items are stored, and how to go on.
 func (o *importing) failed(err error) error {
-	var bad *source.RowError
+	in := o.store.Rows
+	var bad *rows.Error
 	isBad := errors.As(err, &bad)
 	switch {
-	case isBad && o.in == 0:
+	case isBad && in == 0:
 		return exit.Failedf("%w; nothing was stored (--on-error skip leaves such rows out)", err)
-	case o.in == 0:
+	case in == 0:
 		return err
 	case isBad:
 		return &partlyError{exit.Failedf("%w", err), fmt.Sprintf(
-			"%s: --on-error skip leaves such rows out and goes on; with a file that you have corrected, --from-row %d goes on", o.rowsIn(o.in), o.in)}
+			"%s: --on-error skip leaves such rows out and goes on; with a file that you have corrected, --from-row %d goes on", o.rowsIn(in), in)}
 	case o.id == (importID{}) && o.names.Pictures.Folder == "":
 		return &partlyError{err, fmt.Sprintf("%s: with the same input, --from-row %d goes on",
-			o.rowsIn(o.in), o.in)}
+			o.rowsIn(in), in)}
 	}
-	return &partlyError{err, o.rowsIn(o.in) + ": give the same command again to go on"}
+	return &partlyError{err, o.rowsIn(in) + ": give the same command again to go on"}
 }
 
 // A partlyError is the error of an import that has stored some of its items.

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
-	"github.com/fddhdb/fddhdb/db"
 )
 
 // mixedRows is several times the number of rows that are read ahead.
@@ -82,24 +80,5 @@ func checkMixedRows(t *testing.T, dir string) {
 	}
 	if wrong > 3 {
 		t.Errorf("%d items are wrong in all", wrong)
-	}
-}
-
-// A row shares no memory with the item that it was read from, not even for empty
-// slices.
-func TestRowsAreCopies(t *testing.T) {
-	var r source.Row
-	labels, bytes := make([]string, 4), make([]byte, 4)
-	r.Set(&db.Item{Labels: labels[:0], Payload: bytes[:0], Code: bytes[2:2]}, nil)
-	if r.Item.Labels == nil || r.Item.Payload == nil || r.Item.Code == nil {
-		t.Error("what is empty has become what is not there")
-	}
-	r.Set(&db.Item{Labels: []string{"a"}, Payload: []byte{1}, Code: []byte{2}}, nil)
-	if labels[0] != "" || bytes[0] != 0 || bytes[2] != 0 {
-		t.Errorf("the row was written to where another came from: %q, %v", labels, bytes)
-	}
-	r.Set(&db.Item{}, nil)
-	if r.Item.Labels != nil || r.Item.Payload != nil || r.Item.Code != nil || r.Item.Fields != nil {
-		t.Errorf("what is not there has become %v", r.Item)
 	}
 }

@@ -15,11 +15,11 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/rows"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -103,23 +103,21 @@ func idFor(t *testing.T, args ...string) importID {
 	return o.id
 }
 
-// interrupt leaves an import of rows of many in the state of one that was interrupted after some rows.
-func interrupt(t *testing.T, dir string, id importID, rows int, skipped ...int) {
+// interrupt leaves an import of the first n rows of many in the state of one that was interrupted.
+func interrupt(t *testing.T, dir string, id importID, n int, skipped ...int) {
 	t.Helper()
 	d := api.Folder(clitest.Must(db.Open(dir, nil))(t), nil)
 	c := clitest.Must(d.Collection(t.Context(), "main"))(t)
-	o := newImporting(newTestEnv().verb("", "import DIR", "", "", ""))
-	o.ctx, o.id, o.parts = context.Background(), id, parts{to: d, into: c, b: d.NewBatch()}
-	for i := range rows {
+	o, b := importing{id: id}, d.NewBatch()
+	for i := range n {
 		if slices.Contains(skipped, i) {
 			o.skipped.Add(i, fmt.Sprintf("x.npy: row %d, column 0: NaN", i))
-			o.row++
-		} else if err := o.put(&source.Row{Item: db.Item{Vectors: map[string][]float32{"image": {float32(i),
-			0}}}}); err != nil {
-			t.Fatal(err)
+			continue
 		}
+		clitest.Check(t, b.Put(c, &db.Item{Vectors: map[string][]float32{"image": {float32(i), 0}}}))
 	}
-	clitest.Check(t, errors.Join(o.commit(true), d.Close()))
+	clitest.Check(t, o.putMark(b, c, rows.Done{Rows: n, Items: n - len(skipped)}))
+	clitest.Check(t, errors.Join(b.Commit(t.Context()), d.Close()))
 }
 
 // An import of one member of an archive does not go on where one of another was.

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
 func putCommand(e *env) *cobra.Command {
@@ -44,7 +45,7 @@ func putCommand(e *env) *cobra.Command {
 	v.f.StringVar(&picture, "picture", "", "make the vectors or the code, and fields, of the picture in `FILE`")
 	v.f.BoolVar(&thumbnail, "thumbnails", false, "with --picture: keep a small picture as the payload")
 	return v.does(func() (err error) {
-		item := source.NewRow()
+		item := rows.NewItem()
 		item.Key, item.Labels = v.args[1], flags.SplitList(labels)
 		if payload != "" {
 			item.Payload = []byte(payload)
@@ -130,7 +131,7 @@ func fieldValues(s db.Schema, given []flags.Named) (map[string]any, error) {
 			}
 			return nil, exit.Usagef("--field: there is no field %q: %s", g.Name, hint)
 		}
-		value, err := source.ParseValue(s.Fields[i].Type, g.Value)
+		value, err := rows.ParseValue(s.Fields[i].Type, g.Value)
 		if err != nil {
 			return nil, exit.Usagef("--field %s: %w", g.Name, err)
 		}

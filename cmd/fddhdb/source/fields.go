@@ -1,9 +1,7 @@
 package source
 
 import (
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -12,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/table"
-	"github.com/fddhdb/fddhdb/internal/instant"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
 // Fields is a file of fields: a CSV whose header declares them, or JSON, an object a line. Values are parsed
@@ -98,68 +96,22 @@ func (s *Fields) Check(c api.Collection, schema db.Schema) error {
 	return s.t.Map(uses)
 }
 
-// Path implements Source, as do Rows, Close and next.
+// Path implements rows.Source, as do Rows, Close and Next.
 func (s *Fields) Path() string { return s.file }
 func (s *Fields) Rows() int    { return s.t.Rows() }
 func (s *Fields) Close() error { return s.t.Close() }
 
-func (s *Fields) next(item *db.Item) error {
+func (s *Fields) Next(item *db.Item) error {
 	if err := s.t.Next(&s.row); err != nil {
-		return ofRow(err)
+		return rows.Of(err)
 	}
 	item.Fields = map[string]any{}
 	for name, v := range s.row.Fields {
-		value, err := fieldValue(s.types[name], v)
+		value, err := rows.Value(s.types[name], v)
 		if err != nil {
-			return &RowError{s.t.Fail(fmt.Errorf("field %q: %w", name, err))}
+			return &rows.Error{Err: s.t.Fail(fmt.Errorf("field %q: %w", name, err))}
 		}
 		item.Fields[name] = value
 	}
 	return nil
-}
-
-// ParseValue parses the text of a value of a field.
-func ParseValue(typ db.FieldType, s string) (any, error) {
-	switch typ {
-	case db.String:
-		return s, nil
-	case db.Int:
-		v, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
-		if errors.Is(err, strconv.ErrRange) {
-			return nil, fmt.Errorf("%q does not fit into an int, of 64 bits", s)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%q is not an int", s)
-		}
-		return v, nil
-	case db.Float:
-		v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-		if errors.Is(err, strconv.ErrRange) {
-			return nil, fmt.Errorf("%q does not fit into a float, of 64 bits", s)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%q is not a float", s)
-		}
-		return v, nil
-	case db.Bool:
-		switch strings.ToLower(strings.TrimSpace(s)) {
-		case "true", "1":
-			return true, nil
-		case "false", "0":
-			return false, nil
-		}
-		return nil, fmt.Errorf("%q is neither true nor false", s)
-	case db.Time:
-		return parseTime(strings.TrimSpace(s))
-	}
-	return nil, fmt.Errorf("unknown type %q", typ)
-}
-
-// parseTime parses the text of a time.
-func parseTime(s string) (any, error) {
-	micros, err := instant.ValueOf(s)
-	if err != nil {
-		return nil, fmt.Errorf("%q %w", s, err)
-	}
-	return instant.Time(micros), nil
 }

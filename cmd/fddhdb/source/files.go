@@ -7,37 +7,13 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/importer"
 	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
-
-// A Source is one file of a verb. Its row i is about item i.
-type Source interface {
-	Path() string
-	Rows() int
-
-	// next adds the next row to the item. An error of type *RowError costs only that row; any other error is
-	// final.
-	next(item *db.Item) error
-
-	Close() error
-}
-
-// A RowError is an error of one row of a file. The next row can still be read.
-type RowError struct{ Err error }
-
-// ofRow returns an error of a file as a RowError if it costs only a row.
-func ofRow(err error) error {
-	var bad *files.Error
-	if errors.As(err, &bad) && bad.Row >= 0 {
-		return &RowError{err}
-	}
-	return err
-}
-
-func (e *RowError) Error() string { return e.Err.Error() }
-func (e *RowError) Unwrap() error { return e.Err }
 
 // FileNames name the files of an import: either one source of whole items, which is Items, Pictures or Texts,
 // or a file for each part of the items. A file that the import lacks is "".
@@ -47,11 +23,12 @@ type FileNames struct {
 	Items                                   Input
 	Pictures                                PictureOptions
 	Texts                                   Input
-	TextColumn                              string  // of Texts, if they are a table
-	Hash                                    string  // of Texts; "": the hash of the collection
-	Mapping                                 Mapping // about the columns of Items or Texts
-	Lenient                                 bool    // ignore what Items have and the collection has not
-	Declared                                bool    // Fields have to say their types
+	TextColumn                              string // of Texts, if they are a table
+	Hash                                    string // of Texts; "": the hash of the collection
+	Declared                                bool   // Fields have to say their types
+
+	// Options say how Items and Texts are read; OnDuplicate is about Keys, too.
+	Options importer.Options
 }
 
 // A VectorFile is a file of vectors of a modality.
@@ -60,14 +37,26 @@ type VectorFile struct {
 	Input
 }
 
+// FieldColumns returns what COLUMN and FIELD=COLUMN say.
+func FieldColumns(list []string) (fields []importer.Mapped) {
+	for _, s := range list {
+		field, column, named := strings.Cut(s, "=")
+		if !named {
+			field, column = "", s
+		}
+		fields = append(fields, importer.Mapped{Name: field, Column: column})
+	}
+	return fields
+}
+
 // Files are the open files of an import: row i of each is about item i. The caller closes them.
 type Files struct {
-	Together
+	rows.Together
 	Vectors []*Vectors
 	Codes   *Codes
 	Labels  *Labels
 	Fields  *Fields
-	Whole   *Items
+	Whole   *importer.File
 	Made    Made // nil: none
 
 	LeastRow int64 // bytes of the vectors of a row; set by Check
@@ -84,6 +73,7 @@ func OpenFiles(n FileNames) (*Files, error) {
 }
 
 func (in *Files) open(n FileNames) (err error) {
+	n.Options.Words = &words
 	if files.Extension(n.Items.Path) == ".mat" {
 		return exit.Usagef("--items %s: a .mat has no items, but matrices: --vectors NAME=%[1]s:VARIABLE for each modality, and --labels %[1]s:VARIABLE", n.Items.Name)
 	}
@@ -96,27 +86,28 @@ func (in *Files) open(n FileNames) (err error) {
 	}
 	for _, f := range []struct {
 		name string
-		open func() (Source, error)
+		open func() (rows.Source, error)
 	}{
-		{n.Codes, func() (Source, error) { in.Codes, err = OpenCodes(n.Codes); return in.Codes, err }},
-		{n.Labels, func() (Source, error) {
-			in.Labels, err = OpenLabels(n.Labels,
-				n.LabelNames)
+		{n.Codes, func() (rows.Source, error) { in.Codes, err = OpenCodes(n.Codes); return in.Codes, err }},
+		{n.Labels, func() (rows.Source, error) {
+			in.Labels, err = OpenLabels(n.Labels, n.LabelNames)
 			return in.Labels, err
 		}},
-		{n.Fields, func() (Source, error) { in.Fields, err = OpenFields(n.Fields); return in.Fields, err }},
-		{n.Keys, func() (Source, error) { return OpenKeys(n.Keys, n.Mapping.Twice) }},
-		{n.Pictures.Folder, func() (Source, error) {
+		{n.Fields, func() (rows.Source, error) {
+			in.Fields, err = OpenFields(n.Fields)
+			return in.Fields, err
+		}},
+		{n.Keys, func() (rows.Source, error) { return OpenKeys(n.Keys, n.Options.OnDuplicate) }},
+		{n.Pictures.Folder, func() (rows.Source, error) {
 			in.Made, err = OpenPictures(n.Pictures)
 			return in.Made, err
 		}},
-		{n.Texts.Path, func() (Source, error) {
-			in.Made, err = OpenTexts(n.Texts, n.Hash, n.TextColumn, n.Mapping)
+		{n.Texts.Path, func() (rows.Source, error) {
+			in.Made, err = OpenTexts(n.Texts, n.Hash, n.TextColumn, n.Options)
 			return in.Made, err
 		}},
-		{n.Items.Path, func() (Source, error) {
-			in.Whole,
-				err = OpenItems(n.Items, n.Mapping, n.Lenient)
+		{n.Items.Path, func() (rows.Source, error) {
+			in.Whole, err = importer.Open(n.Items.Path, n.Items.Name, n.Options)
 			return in.Whole, err
 		}},
 	} {
@@ -132,7 +123,27 @@ func (in *Files) open(n FileNames) (err error) {
 	if n.Declared && in.Fields != nil && in.Fields.Declared == nil {
 		return exit.Usagef("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", n.Fields)
 	}
-	return in.SameRows()
+	return SameRows(in.Together)
+}
+
+// SameRows checks that all files have the same number of rows.
+func SameRows(in rows.Together) error {
+	for _, s := range in[1:] {
+		if first := in[0]; s.Rows() != first.Rows() {
+			return exit.Failedf("%s has %s, %s has %s: row i of every file belongs to item i",
+				first.Path(), term.Plural(first.Rows(), "row", "rows"), s.Path(),
+				term.Plural(s.Rows(), "row", "rows"))
+		}
+	}
+	return nil
+}
+
+// words are the flags of the options of an import.
+var words = importer.Words{
+	File: "--items ", Key: "--key-column", Labels: "--label-column", Separator: "--label-separator",
+	Vectors: "--vector-column", Fields: "--field-column", Merge: "--merge",
+	OnDuplicate: "--on-duplicate first or last", IgnoreUnknown: "--ignore-unknown",
+	NameVector: "--vector-column NAME=COLUMN", NameField: "--field-column FIELD=COLUMN",
 }
 
 // Schema returns the schema of a collection for the files.
@@ -165,7 +176,7 @@ func (in *Files) Check(ctx context.Context, c api.Collection, merge bool) error 
 		return err
 	}
 	if in.Whole != nil {
-		return in.Whole.Check(c, s, merge)
+		return in.Whole.Check(c.Name(), s)
 	}
 	if in.Made != nil {
 		return in.Made.Check(ctx, c, s)

@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
 // Typed values and user files are refused with an explanation, or give what the database accepts.
@@ -46,11 +47,11 @@ func FuzzArguments(f *testing.F) {
 			}
 		}
 		for _, typ := range []db.FieldType{db.String, db.Int, db.Float, db.Bool, db.Time} {
-			v, err := ParseValue(typ, s)
+			v, err := rows.ParseValue(typ, s)
 			if err != nil {
 				continue
 			}
-			if again, err := ParseValue(typ, term.Value(v)); err != nil || again != v && v == v {
+			if again, err := rows.ParseValue(typ, term.Value(v)); err != nil || again != v && v == v {
 				t.Errorf("%s %q: %v became %v, %v", typ, s, v, again, err)
 			}
 		}

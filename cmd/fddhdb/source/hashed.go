@@ -8,11 +8,12 @@ import (
 	"github.com/fddhdb/fddhdb/codec/perceptual"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
 // A Made source makes the codes or vectors of its items: Pictures or Texts.
 type Made interface {
-	Source
+	rows.Source
 
 	// Schema returns the schema of a collection for the items.
 	Schema() (db.Schema, error)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
 // A bad key costs its row: later rows can be read.
@@ -17,13 +18,13 @@ func TestKeySource(t *testing.T) {
 	dir := t.TempDir()
 	clitest.WriteFile(t, filepath.Join(dir, "keys.txt"),
 		"a\n\na\n"+strings.Repeat("x", db.MaxKeyBytes+1)+"\nb\n")
-	s := clitest.Must(OpenKeys(filepath.Join(dir, "keys.txt"), RefuseDuplicates))(t)
+	s := clitest.Must(OpenKeys(filepath.Join(dir, "keys.txt"), rows.RefuseDuplicates))(t)
 	var good []string
 	bad := 0
 	for range s.Rows() {
 		var item db.Item
-		var row *RowError
-		switch err := s.next(&item); {
+		var row *rows.Error
+		switch err := s.Next(&item); {
 		case err == nil:
 			good = append(good, item.Key)
 		case errors.As(err, &row):

@@ -1,15 +1,13 @@
 package source
 
 import (
-	"io"
-	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/importer"
 	"github.com/fddhdb/fddhdb/files"
-	"github.com/fddhdb/fddhdb/files/table"
 )
 
 // Labels is a file of labels.
@@ -25,11 +23,7 @@ type Labels struct {
 // OpenLabels reads labels. names, if not empty, is a file that names the columns of a matrix or the numbers
 // of classes, or that orders the labels of a text.
 func OpenLabels(file, names string) (*Labels, error) {
-	read := files.ReadLabels
-	if path, _ := files.Cut(file); files.Extension(path) == ".parquet" {
-		read = columnLabels
-	}
-	labels, err := read(file)
+	labels, err := importer.ReadLabels(file)
 	if err != nil {
 		return nil, err
 	}
@@ -55,41 +49,6 @@ func OpenLabels(file, names string) (*Labels, error) {
 	}
 	labels.Names = list
 	return s, nil
-}
-
-// columnLabels reads the labels of a column of a .parquet, or of the column that labels are guessed to be in.
-func columnLabels(path string) (*files.Labels, error) {
-	file, column := files.Cut(path)
-	t, err := files.OpenTable(file, file)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	columns, err := t.Columns()
-	if err != nil {
-		return nil, err
-	}
-	m := &mapper{file: file, columns: columns, uses: make([]table.Use, len(columns)),
-		done: make([]bool, len(columns))}
-	if column != "" {
-		err = m.settle("--labels", column, table.Use{Role: table.AsLabels})
-	} else if m.guessLabels(); !slices.Contains(m.done, true) {
-		err = exit.Usagef("--labels %s: say which column has them with %s:COLUMN", file, file)
-	}
-	if err == nil {
-		err = t.Map(m.uses)
-	}
-	var rows [][]string
-	for err == nil {
-		var item table.Item
-		if err = t.Next(&item); err == nil {
-			rows = append(rows, item.Labels)
-		}
-	}
-	if err != io.EOF {
-		return nil, err
-	}
-	return files.NewLabels(rows), nil
 }
 
 // reorder sorts named labels by a list, of which lines has the places from 1.

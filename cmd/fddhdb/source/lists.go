@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"os"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/npy"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
 // listed is a file that has been read as a whole.
@@ -28,12 +28,12 @@ type listed struct {
 	add  func(item *db.Item, row int) error
 }
 
-// Path implements Source, as do Rows and Close.
+// Path implements rows.Source, as do Rows, Close and Next.
 func (s *listed) Path() string { return s.file }
 func (s *listed) Rows() int    { return s.rows }
 func (s *listed) Close() error { return nil }
 
-func (s *listed) next(item *db.Item) error {
+func (s *listed) Next(item *db.Item) error {
 	if s.row == s.rows {
 		return io.EOF
 	}
@@ -78,26 +78,27 @@ func (s *Codes) Bits() int { return s.packed.Bits() }
 // keyLines is a file of keys, one a line.
 type keyLines struct {
 	listed
-	seen keySet
+	seen rows.KeySet
 }
 
 // OpenKeys reads keys, one a line.
-func OpenKeys(file string, twice Duplicates) (Source, error) {
+func OpenKeys(file string, twice rows.Duplicates) (rows.Source, error) {
 	keys, err := files.ReadLines(file)
-	s := &keyLines{seen: keySet{policy: twice}}
+	s := &keyLines{seen: rows.KeySet{Policy: twice}}
 	s.listed = listed{file: file, rows: len(keys), add: func(item *db.Item, row int) error {
 		item.Key = keys[row]
-		return s.seen.check(file, item.Key, row)
+		return s.check(item.Key, row)
 	}}
 	return s, err
 }
 
-func (s *keyLines) again() bool { return s.seen.again }
+// Replaces reports whether an earlier line has the key of the last one.
+func (s *keyLines) Replaces() bool { return s.seen.Replaces() }
 
 // check refuses what is no key, and one that the file has twice.
-func (s *keySet) check(file, key string, row int) error {
+func (s *keyLines) check(key string, row int) error {
 	fail := func(format string, args ...any) error {
-		return &RowError{fmt.Errorf("%s: "+format, append([]any{file}, args...)...)}
+		return &rows.Error{Err: fmt.Errorf("%s: "+format, append([]any{s.file}, args...)...)}
 	}
 	if key == "" {
 		return fail("line %d is empty: an item needs a key", row+1)
@@ -105,59 +106,12 @@ func (s *keySet) check(file, key string, row int) error {
 	if len(key) > db.MaxKeyBytes {
 		return fail("line %d: a key of %d bytes, at most %d are possible", row+1, len(key), db.MaxKeyBytes)
 	}
-	first, err := s.add(key, row)
+	first, err := s.seen.Add(key, row)
 	if first >= 0 {
-		return fail("the key %q stands on line %d and on line %d%s", key, first+1, row+1, orDuplicate)
+		return fail("the key %q stands on line %d and on line %d (%s takes one of them)", key, first+1, row+1,
+			words.OnDuplicate)
 	}
 	return err
-}
-
-// Duplicates says what rows of a file with the same key do.
-type Duplicates byte
-
-const (
-	RefuseDuplicates Duplicates = iota // any but the first is an error of its row
-	FirstDuplicate                     // the first is stored
-	LastDuplicate                      // the last is stored
-)
-
-// ErrDuplicate is the error of a row whose key an earlier row has, which is stored.
-var ErrDuplicate = &RowError{errors.New("an earlier row has its key")}
-
-// orDuplicate is the advice for a key that a file has twice.
-const orDuplicate = " (--on-duplicate first or last takes one of them)"
-
-// A keySet finds duplicate keys in a file of any number of items. It holds hashes of 128 bits, which do not
-// collide by chance, in about 50 bytes a key.
-type keySet struct {
-	policy Duplicates
-	again  bool // an earlier row has the key of the row in hand, which replaces it
-	seeds  [2]maphash.Seed
-	rows   map[[2]uint64]int
-}
-
-// add adds the key of a row, "" if it has none. If duplicates are refused it returns the earlier row with the
-// same key, else -1.
-func (s *keySet) add(key string, row int) (first int, _ error) {
-	if s.again = false; key == "" {
-		return -1, nil
-	}
-	if s.rows == nil {
-		s.rows = map[[2]uint64]int{}
-		s.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
-	}
-	hash := [2]uint64{maphash.String(s.seeds[0], key), maphash.String(s.seeds[1], key)}
-	first, twice := s.rows[hash]
-	switch {
-	case !twice:
-		s.rows[hash] = row
-	case s.policy == RefuseDuplicates:
-		return first, nil
-	case s.policy == FirstDuplicate:
-		return -1, ErrDuplicate
-	}
-	s.again = twice
-	return -1, nil
 }
 
 // ParseQuery parses a vector of a modality that is typed.

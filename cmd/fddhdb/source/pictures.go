@@ -21,6 +21,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
 // How far a folder is read ahead.
@@ -103,9 +104,6 @@ type madePicture struct {
 	err     error
 }
 
-// ErrUnchanged is the error of the row of a picture that is stored already.
-var ErrUnchanged = &RowError{errors.New("the picture is stored already")}
-
 // OpenPictures finds the pictures in a folder.
 func OpenPictures(o PictureOptions) (*Pictures, error) {
 	s := &Pictures{PictureOptions: o, hashed: hashed{flag: "--pictures", given: o.Hash},
@@ -168,7 +166,7 @@ func madeByOthers(name string) bool {
 // Root returns the absolute path of the folder, without links.
 func (s *Pictures) Root() string { return s.root }
 
-// Path implements Source, as do Rows, Close and next.
+// Path implements rows.Source, as do Rows, Close and Next.
 func (s *Pictures) Path() string { return s.Folder }
 func (s *Pictures) Rows() int    { return len(s.files) }
 
@@ -271,7 +269,7 @@ func (s *Pictures) Check(ctx context.Context, c api.Collection, schema db.Schema
 	return err
 }
 
-func (s *Pictures) next(item *db.Item) error {
+func (s *Pictures) Next(item *db.Item) error {
 	if s.at == len(s.files) {
 		return io.EOF
 	}
@@ -342,7 +340,7 @@ func AddPicture(ctx context.Context, c api.Collection, schema db.Schema, o Pictu
 }
 
 // bad returns the error of the row of a picture.
-func (p *madePicture) bad(err error) error { return &RowError{fmt.Errorf("%q: %w", p.key, err)} }
+func (p *madePicture) bad(err error) error { return &rows.Error{Err: fmt.Errorf("%q: %w", p.key, err)} }
 
 // readAhead starts to read the next files.
 func (s *Pictures) readAhead() {
@@ -379,7 +377,7 @@ func (s *Pictures) read(p *madePicture, f found) error {
 	}
 	if old != nil {
 		if s.unchanged(old, p.labels, f.info) {
-			return ErrUnchanged
+			return rows.ErrUnchanged
 		}
 		if s.Labels { // those that somebody has given stay
 			p.labels = append(slices.Clip(p.labels), old.Labels...)

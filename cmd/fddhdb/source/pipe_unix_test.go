@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/importer"
 )
 
 // A named pipe in place of a file whose size has to be known is refused, and nobody waits for it.
@@ -22,13 +24,11 @@ func TestPipes(t *testing.T) {
 		{"x.jsonl", func(path string) error { _, err := OpenVectors("", path); return err }},
 		{"x.parquet", func(path string) error { _, err := OpenVectors("", path); return err }},
 		{"items.jsonl", func(path string) error {
-			_, err := OpenItems(Input{path, path}, Mapping{},
-				false)
+			_, err := importer.Open(path, path, importer.Options{})
 			return err
 		}},
 		{"items.parquet", func(path string) error {
-			_, err := OpenItems(Input{path, path}, Mapping{},
-				false)
+			_, err := importer.Open(path, path, importer.Options{})
 			return err
 		}},
 	} {

@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,26 +11,29 @@ import (
 	"unicode"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
+	"github.com/fddhdb/fddhdb/db/importer"
 	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/table"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
 // Texts is a file of texts: a text file with a text a line, or a table with a column of texts. A text has the
 // key of its row in the table. Without such a key its number is the key, counted from 1.
 type Texts struct {
 	hashed
-	Source
-	table *Items // nil: a text file
-	field string // that has the text of an item, as long as it has no code
-	keep  bool   // the field stays
-	n     int    // number of texts read
+	rows.Source
+	table *importer.File // nil: a text file
+	field string         // that has the text of an item, as long as it has no code
+	keep  bool           // the field stays
+	n     int            // number of texts read
 }
 
-// OpenTexts opens a file of texts. The column, and the mapping of further columns, are of a table.
-func OpenTexts(in Input, hash, column string, say Mapping) (*Texts, error) {
-	s := &Texts{hashed: hashed{flag: "--texts", given: hash}, field: fieldName(column)}
+// OpenTexts opens a file of texts. The column, and the options, are of a table.
+func OpenTexts(in Input, hash, column string, o importer.Options) (*Texts, error) {
+	s := &Texts{hashed: hashed{flag: "--texts", given: hash}, field: importer.FieldName(column)}
 	if err := s.choose(cmp.Or(hash, "simhash")); err != nil {
 		return nil, err
 	}
@@ -41,8 +45,12 @@ func OpenTexts(in Input, hash, column string, say Mapping) (*Texts, error) {
 		}}
 		return s, err
 	}
-	if err := tableFile("--texts", in, ".txt", ".jsonl", ".json", ".csv", ".parquet"); err != nil {
-		return nil, err
+	switch ext := files.Extension(in.Path); {
+	case files.IsArrow(in.Path):
+		return nil, exit.Usagef("--texts %s: %s", in.Name, files.ArrowAdvice)
+	case ext != ".jsonl" && ext != ".csv" && ext != ".parquet":
+		return nil, exit.Usagef("--texts %s: .txt, .jsonl, .json, .csv and .parquet files are read, not %s", in.Name,
+			term.FileKind(in.Path))
 	}
 	r, err := files.OpenTable(in.Path, in.Name)
 	if err != nil {
@@ -60,11 +68,13 @@ func OpenTexts(in Input, hash, column string, say Mapping) (*Texts, error) {
 		_ = r.Close() // nothing was written
 		return nil, err
 	}
-	s.keep = slices.Contains(say.Fields, column)
+	text := importer.Mapped{Column: column}
+	s.keep = slices.Contains(o.Mapping.Fields, text)
 	if !s.keep { // only columns that are named become fields
-		say.Fields = append([]string{column}, say.Fields...)
+		o.Mapping.Fields = append([]importer.Mapped{text}, o.Mapping.Fields...)
 	}
-	s.table = newItems(in, r, say, true)
+	o.IgnoreUnknown, o.Merge = true, false // a text without a key has its number
+	s.table = importer.New(r, in.Name, o)
 	s.Source = s.table
 	return s, nil
 }
@@ -75,16 +85,13 @@ func (s *Texts) Schema() (db.Schema, error) {
 	if s.table == nil {
 		return out, nil
 	}
-	if err := s.table.assign(nil); err != nil {
+	of, err := s.table.Schema()
+	var none *importer.NoVectorsError
+	if err != nil && !errors.As(err, &none) {
 		return out, err
 	}
-	shape, err := s.table.r.Shape()
-	for _, f := range shape.Fields {
-		if f.Name != s.field || s.keep {
-			out.Fields = append(out.Fields, db.Field{Name: f.Name, Type: db.FieldType(f.Type)})
-		}
-	}
-	return out, err
+	out.Fields = slices.DeleteFunc(of.Fields, func(f db.Field) bool { return f.Name == s.field && !s.keep })
+	return out, nil
 }
 
 // Check takes the schema of the collection.
@@ -101,13 +108,15 @@ func (s *Texts) Check(_ context.Context, c api.Collection, schema db.Schema) err
 	if !s.keep {
 		schema.Fields = append(slices.Clone(schema.Fields), db.Field{Name: s.field, Type: db.String})
 	}
-	return s.table.Check(c, schema, false)
+	return s.table.Check(c.Name(), schema)
 }
 
-func (s *Texts) again() bool { return s.table != nil && s.table.again() }
+// Replaces reports whether an earlier row has the key of the last one.
+func (s *Texts) Replaces() bool { return s.table != nil && s.table.Replaces() }
 
-func (s *Texts) next(item *db.Item) error {
-	err := s.Source.next(item)
+// Next implements rows.Source.
+func (s *Texts) Next(item *db.Item) error {
+	err := s.Source.Next(item)
 	s.n++
 	if err != nil {
 		return err
@@ -121,7 +130,7 @@ func (s *Texts) next(item *db.Item) error {
 	}
 	item.Code = s.hash.OfText(text)
 	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
-		return &RowError{fmt.Errorf("%s: the text %q has no word", s.Path(), item.Key)}
+		return &rows.Error{Err: fmt.Errorf("%s: the text %q has no word", s.Path(), item.Key)}
 	}
 	return nil
 }

@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
 // Vectors is a file of vectors of one modality, dense or sparse. The modality may be of either form.
@@ -49,7 +53,7 @@ func (s *Vectors) Cols() int { return s.r.Cols }
 // HasHeader reports whether the first line of the file was taken for a header, and not for a row.
 func (s *Vectors) HasHeader() bool { return s.r.Header }
 
-// Path implements Source, as do Rows, Close and next.
+// Path implements rows.Source, as do Rows, Close and Next.
 func (s *Vectors) Path() string { return s.file }
 func (s *Vectors) Rows() int    { return s.r.Rows }
 func (s *Vectors) Close() error { return s.r.Close() }
@@ -82,7 +86,7 @@ func (s *Vectors) Query() db.Query {
 	return db.Query{From: s.Modality, Sparse: &s.row}
 }
 
-func (s *Vectors) next(item *db.Item) error {
+func (s *Vectors) Next(item *db.Item) error {
 	err := s.Read()
 	switch {
 	case err == nil && s.r.Sparse:
@@ -90,7 +94,7 @@ func (s *Vectors) next(item *db.Item) error {
 	case err == nil:
 		item.Vectors[s.Modality] = s.x // the receiver of the item copies it
 	}
-	return ofRow(err)
+	return rows.Of(err)
 }
 
 // CheckDim checks the columns of the file against the dimensions of a modality.
@@ -123,4 +127,44 @@ func (s *Vectors) All() (dense [][]float32, sparse []db.Sparse, err error) {
 		}
 	}
 	return dense, sparse, nil
+}
+
+// ParseVector parses a vector that is typed: v,v,..., i:v,i:v,..., or JSON as encoders print it.
+func ParseVector(s string) (x encoder.Vector, err error) {
+	if s = strings.TrimSpace(s); strings.Contains(s, ":") && !strings.HasPrefix(s, "{") {
+		x.Sparse = new(db.Sparse)
+		*x.Sparse, err = parseSparse(s)
+		return x, err
+	}
+	return encoder.ParseVector([]byte(s))
+}
+
+// parseSparse parses i:v,i:v,... in any order, or ":" for a vector without numbers.
+func parseSparse(s string) (db.Sparse, error) {
+	x := db.Sparse{}
+	if strings.TrimSpace(s) == ":" {
+		return x, nil
+	}
+	values := map[uint32]float32{}
+	for i, f := range strings.Split(s, ",") {
+		index, value, _ := strings.Cut(f, ":")
+		j, err := strconv.ParseUint(strings.TrimSpace(index), 10, 32)
+		if err != nil {
+			return x, fmt.Errorf("entry %d, %q: a dimension, a colon and a number are expected, such as 3:1.5,17:2", i, f)
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(value), 32)
+		if err != nil {
+			return x, fmt.Errorf("entry %d, %q, is not a number: i:v,i:v,... is expected", i, value)
+		}
+		if _, twice := values[uint32(j)]; twice {
+			return x, fmt.Errorf("dimension %d is given twice", j)
+		}
+		values[uint32(j)] = float32(v)
+		x.Index = append(x.Index, uint32(j))
+	}
+	slices.Sort(x.Index)
+	for _, j := range x.Index {
+		x.Value = append(x.Value, values[j])
+	}
+	return x, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db/beam"
+	"github.com/fddhdb/fddhdb/db/importer"
 )
 
 // shownFlags are those of Beam's flags that help shows, and what it says of them.
@@ -86,6 +87,7 @@ func quiet(level string) {
 type inputFlags struct {
 	in                     beam.Input
 	vectors, vectorColumns flags.NamedList
+	fieldColumns           []string
 }
 
 func (o *inputFlags) register(f *pflag.FlagSet) {
@@ -104,7 +106,7 @@ func (o *inputFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.in.Mapping.Separator, "label-separator", "",
 		"the `TEXT` between several labels in a cell or string (default: it is one label)")
 	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
-	f.StringArrayVar(&o.in.Mapping.Fields, "field-column", nil,
+	f.StringArrayVar(&o.fieldColumns, "field-column", nil,
 		"a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
 	f.StringVar(&o.in.Backups, "backups", "",
 		"items of the newest backups: a repository, or folders of a `GLOB`")
@@ -121,8 +123,9 @@ func (o *inputFlags) input() *beam.Input {
 		o.in.Vectors = append(o.in.Vectors, beam.NamedGlob{Modality: v.Name, Glob: v.Value})
 	}
 	for _, v := range o.vectorColumns.List {
-		o.in.Mapping.Vectors = append(o.in.Mapping.Vectors, source.Mapped{Name: v.Name, Column: v.Value})
+		o.in.Mapping.Vectors = append(o.in.Mapping.Vectors, importer.Mapped{Name: v.Name, Column: v.Value})
 	}
+	o.in.Mapping.Fields = source.FieldColumns(o.fieldColumns)
 	return &o.in
 }
 

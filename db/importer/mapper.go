@@ -1,39 +1,18 @@
-package source
+package importer
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/files/table"
 )
-
-// A Mapping is what the user says about the columns of a table of items. What it says of a kind, as of
-// vectors, takes the place of the guesses about that kind.
-type Mapping struct {
-	Key     string   // the column of keys
-	Labels  []string // columns of labels; * stands for any text
-	Vectors []Mapped // modalities and their columns
-	Fields  []string // COLUMN, or FIELD=COLUMN
-
-	Separator string // of several labels in a string; "": it is one label
-
-	Twice Duplicates // what rows with the same key do, which is not about columns
-}
-
-// A Mapped is a modality and its column.
-type Mapped struct{ Name, Column string }
-
-func (m *Mapping) empty() bool {
-	return m.Key == "" && m.Separator == "" && len(m.Labels)+len(m.Vectors)+len(m.Fields) == 0
-}
 
 // Names by which columns are guessed, the better guess first.
 var (
@@ -44,6 +23,9 @@ var (
 // A mapper finds out what each column of a table becomes.
 type mapper struct {
 	file    string
+	say     *Mapping
+	words   *Words
+	twice   Duplicates
 	columns []table.Column
 	schema  *db.Schema // of the collection that is there; nil: it is made of the columns
 	uses    []table.Use
@@ -56,38 +38,43 @@ type mapper struct {
 	aside      []string // columns that are left aside, and why
 }
 
-// newMapper maps columns as the user says, and guesses the rest.
-func newMapper(file string, columns []table.Column, say *Mapping, schema *db.Schema) (*mapper, error) {
-	m := &mapper{file: file, columns: columns, schema: schema, taken: map[string]int{},
-		uses: make([]table.Use, len(columns)), done: make([]bool, len(columns))}
-	if err := m.obey(say); err != nil {
-		return nil, err
+// newMapper returns the mapper of a file, which has settled nothing.
+func newMapper(file string, columns []table.Column, o *Options, schema *db.Schema) *mapper {
+	return &mapper{file: file, say: &o.Mapping, words: o.words(), twice: o.OnDuplicate, columns: columns,
+		schema: schema, taken: map[string]int{}, uses: make([]table.Use, len(columns)),
+		done: make([]bool, len(columns))}
+}
+
+// settle settles columns as the user says, and guesses the rest.
+func (m *mapper) settle() error {
+	if err := m.obey(); err != nil {
+		return err
 	}
-	if schema != nil {
-		m.known(say)
+	if m.schema != nil {
+		m.known()
 	}
-	if say.Key == "" {
-		m.guessKey(say.Twice)
+	if m.say.Key == "" {
+		m.guessKey()
 	}
-	if len(say.Labels) == 0 {
+	if len(m.say.Labels) == 0 {
 		m.guessLabels()
 	}
-	m.guessWide(len(say.Vectors) == 0)
-	for i := range columns {
+	m.guessWide()
+	for i := range m.columns {
 		if m.done[i] {
 			continue
 		}
-		if err := m.guess(i, say); err != nil {
-			return nil, err
+		if err := m.guess(i); err != nil {
+			return err
 		}
 	}
-	return m, m.separate(say.Separator)
+	return m.separate()
 }
 
 // separate settles what separates labels in the strings of columns. Without a separator a string is one
 // label: which of them are lists the data cannot tell.
-func (m *mapper) separate(separator string) error {
-	any := false
+func (m *mapper) separate() error {
+	separator, any := m.say.Separator, false
 	for i := range m.columns {
 		c, u := &m.columns[i], &m.uses[i]
 		if u.Role != table.AsLabels ||
@@ -97,51 +84,51 @@ func (m *mapper) separate(separator string) error {
 		any = true
 		if u.Separator = separator; separator == "" && c.Joined != "" {
 			m.guessed = append(m.guessed,
-				fmt.Sprintf("%q of %q is one label (--label-separator %q makes several of it)", c.Joined,
-					c.Name, table.Separator(c.Joined)))
+				fmt.Sprintf("%q of %q is one label (%s %q makes several of it)", c.Joined, c.Name,
+					m.words.Separator, table.Separator(c.Joined)))
 		}
 	}
 	if separator != "" && !any {
-		return exit.Usagef("--label-separator: %s has no column of labels that are text", m.file)
+		return fault.Invalid("%s: %s has no column of labels that are text", m.words.Separator, m.file)
 	}
 	return nil
 }
 
-// find returns the column that a flag names.
-func (m *mapper) find(flag, name string) (int, error) {
+// find returns the column that an option names.
+func (m *mapper) find(option, name string) (int, error) {
 	i := slices.IndexFunc(m.columns, func(c table.Column) bool { return c.Name == name })
 	if i < 0 {
 		var names []string
 		for _, c := range m.columns {
 			names = append(names, fmt.Sprintf("%q", c.Name))
 		}
-		return 0, exit.Usagef("%s: %s has no column %q: there is %s", flag, m.file, name,
-			listStart(names, 20))
+		return 0, fault.Invalid("%s: %s has no column %q: there is %s", option, m.file, name,
+			listStart(names))
 	}
 	return i, nil
 }
 
-// use settles what a flag says about a column.
-func (m *mapper) use(flag string, i int, u table.Use) error {
+// use settles what an option says about a column.
+func (m *mapper) use(option string, i int, u table.Use) error {
 	c := &m.columns[i]
 	if m.done[i] {
-		return exit.Usagef("%s: column %q of %s is used twice, and a column becomes one thing", flag, c.Name,
+		return fault.Invalid("%s: column %q of %s is used twice, and a column becomes one thing", option, c.Name,
 			m.file)
 	}
 	if err := c.Suits(u); err != nil {
-		return exit.Usagef("%s: %s: %w", flag, m.file, err)
+		return fault.Invalid("%s: %s: %w", option, m.file, err)
 	}
 	if m.schema == nil && (c.Kind == table.Empty || c.Kind == table.Mixed) &&
 		(u.Role == table.AsField || u.Role == table.AsVector) {
-		return exit.Failedf("%s: %s: column %q has %s: what a new collection is made of needs values of one type",
-			flag, m.file, c.Name, c.Holds())
+		return fmt.Errorf("%s: %w", option, failed(m.file, "column %q has %s: what a new collection is made of needs values of one type",
+			c.Name, c.Holds()))
 	}
 	if u.Role == table.AsVector && c.Ragged != "" {
-		return exit.Failedf("%s: column %q has lists of different lengths, %s: the vectors of a modality have one", m.file, c.Name, c.Ragged)
+		return failed(m.file, "column %q has lists of different lengths, %s: the vectors of a modality have one", c.Name, c.Ragged)
 	}
 	if u.Role == table.AsVector || u.Role == table.AsField || u.Role == table.AsElement {
 		if j, ok := m.taken[u.Name]; ok && (u.Role != table.AsElement || u.At == 0) {
-			return exit.Usagef("%s: %q is to be of column %q and of column %q: names of modalities and fields are different", flag, u.Name, m.columns[j].Name, c.Name)
+			return fault.Invalid("%s: %q is to be of column %q and of column %q: names of modalities and fields are different", option, u.Name, m.columns[j].Name, c.Name)
 		}
 		if u.At == 0 {
 			m.taken[u.Name] = i
@@ -151,52 +138,45 @@ func (m *mapper) use(flag string, i int, u table.Use) error {
 	return nil
 }
 
-// settle settles what a flag says about the column that it names.
-func (m *mapper) settle(flag, name string, u table.Use) error {
-	i, err := m.find(flag, name)
+// name settles what an option says about the column that it names.
+func (m *mapper) name(option, name string, u table.Use) error {
+	i, err := m.find(option, name)
+	if err == nil && u.Role == table.AsField {
+		u.Type = m.fieldType(u.Name, i)
+	}
 	if err == nil {
-		err = m.use(flag, i, u)
+		err = m.use(option, i, u)
 	}
 	return err
 }
 
 // obey settles what the user says.
-func (m *mapper) obey(say *Mapping) error {
-	if say.Key != "" {
-		if err := m.settle("--key-column", say.Key, table.Use{Role: table.AsKey}); err != nil {
+func (m *mapper) obey() error {
+	if m.say.Key != "" {
+		if err := m.name(m.words.Key, m.say.Key, table.Use{Role: table.AsKey}); err != nil {
 			return err
 		}
 	}
-	for _, name := range say.Labels {
+	for _, name := range m.say.Labels {
 		if err := m.obeyLabels(name); err != nil {
 			return err
 		}
 	}
-	for _, v := range say.Vectors {
-		const flag = "--vector-column"
-		i, err := m.find(flag, v.Column)
+	for _, v := range m.say.Vectors {
+		i, err := m.find(m.words.Vectors, v.Column)
 		switch {
 		case err == nil:
-			err = m.use(flag, i, table.Use{Role: table.AsVector, Name: v.Name})
+			err = m.use(m.words.Vectors, i, table.Use{Role: table.AsVector, Name: v.name()})
 		case strings.Contains(v.Column, "*"):
-			err = m.obeyWide(flag, v)
+			err = m.obeyWide(v)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for _, f := range say.Fields {
-		name, column := fieldName(f), f
-		i, err := m.find("--field-column", f)
-		if left, right, ok := strings.Cut(f, "="); err != nil && ok {
-			name, column = left, right
-			i, err = m.find("--field-column", column)
-		}
-		if err == nil {
-			err = m.use("--field-column", i, table.Use{Role: table.AsField, Name: name,
-				Type: m.fieldType(name, i)})
-		}
-		if err != nil {
+	for _, f := range m.say.Fields {
+		u := table.Use{Role: table.AsField, Name: f.name()}
+		if err := m.name(m.words.Fields, f.Column, u); err != nil {
 			return err
 		}
 	}
@@ -205,10 +185,9 @@ func (m *mapper) obey(say *Mapping) error {
 
 // obeyLabels settles the columns of labels that a name or a pattern stands for.
 func (m *mapper) obeyLabels(name string) error {
-	const flag = "--label-column"
-	i, err := m.find(flag, name)
+	i, err := m.find(m.words.Labels, name)
 	if err == nil {
-		return m.use(flag, i, m.labelUse(i))
+		return m.use(m.words.Labels, i, m.labelUse(i))
 	}
 	if !strings.Contains(name, "*") {
 		return err
@@ -225,7 +204,7 @@ func (m *mapper) obeyLabels(name string) error {
 		if c.Kind == table.Scalars && (c.Type == "int" || c.Type == "float") {
 			u = table.Use{Role: table.AsLabel, Name: c.Name}
 		}
-		if err := m.use(flag, i, u); err != nil {
+		if err := m.use(m.words.Labels, i, u); err != nil {
 			return err
 		}
 	}
@@ -253,7 +232,8 @@ func like(pattern, name string) bool {
 }
 
 // known settles the columns that are named as what the collection has.
-func (m *mapper) known(say *Mapping) {
+func (m *mapper) known() {
+	say := m.say
 	if all := m.schema.Modalities; len(m.columns) == 1 && len(all) == 1 && len(say.Vectors) == 0 {
 		c := &m.columns[0] // vectors alone
 		if u := (table.Use{Role: table.AsVector, Name: all[0].Name}); c.Suits(u) == nil {
@@ -266,7 +246,7 @@ func (m *mapper) known(say *Mapping) {
 		if c.Name == keyNames[0] && say.Key == "" || c.Name == labelNames[0] && len(say.Labels) == 0 {
 			continue
 		}
-		for _, name := range []string{c.Name, fieldName(c.Name)} {
+		for _, name := range []string{c.Name, FieldName(c.Name)} {
 			u := table.Use{Name: name}
 			switch {
 			case len(say.Vectors) == 0 && slices.ContainsFunc(m.schema.Modalities,
@@ -297,7 +277,7 @@ func (m *mapper) fieldType(name string, i int) string {
 }
 
 // guessKey takes the first column for keys that has their name, and whose values may be some.
-func (m *mapper) guessKey(twice Duplicates) {
+func (m *mapper) guessKey() {
 	for _, name := range keyNames {
 		i := m.named(name)
 		if i < 0 || m.done[i] {
@@ -312,9 +292,9 @@ func (m *mapper) guessKey(twice Duplicates) {
 			case c.Suits(u) != nil:
 				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as it has %s", c.Name, c.Holds()))
 				continue
-			case c.Kind != table.Mixed && !c.Unique && twice == RefuseDuplicates:
+			case c.Kind != table.Mixed && !c.Unique && m.twice == RefuseDuplicates:
 				m.guessed = append(m.guessed, fmt.Sprintf(
-					"%q is no key, as some of its values come twice (--on-duplicate first or last takes it)", name))
+					"%q is no key, as some of its values come twice (%s takes it)", name, m.words.OnDuplicate))
 				continue
 			}
 			m.keyGuessed = true
@@ -324,7 +304,8 @@ func (m *mapper) guessKey(twice Duplicates) {
 		return
 	}
 	if len(m.columns) > 1 {
-		m.guessed = append(m.guessed, "no column is the key, so items are numbered (--key-column names one)")
+		m.guessed = append(m.guessed, fmt.Sprintf(
+			"no column is the key, so items are numbered (%s names one)", m.words.Key))
 	}
 	m.keyless = true
 }
@@ -364,17 +345,17 @@ func (m *mapper) guessLabels() {
 }
 
 // guess settles a column by what it holds.
-func (m *mapper) guess(i int, say *Mapping) error {
-	c := &m.columns[i]
+func (m *mapper) guess(i int) error {
+	c, say := &m.columns[i], m.say
 	m.done[i] = true
-	name := fieldName(c.Name)
+	name := FieldName(c.Name)
 	j, taken := m.taken[name]
 	// Lists of numbers named labels are hardly vectors, but where other columns are the labels.
 	labels := slices.Contains(labelNames, c.Name) && !slices.ContainsFunc(m.uses, func(u table.Use) bool {
 		return u.Role == table.AsLabels || u.Role == table.AsLabel
 	})
 	if c.Cut != "" && len(say.Vectors) == 0 {
-		return exit.Failedf("%s: %s: column %q has arrays that numpy cut when it printed them: the numbers between their ... are not in the file. Write it again by df.to_parquet(...), or with lists: df[%[3]q] = df[%[3]q].map(lambda x: x.tolist())", m.file, c.Cut, c.Name)
+		return failed(m.file, "%s: column %q has arrays that numpy cut when it printed them: the numbers between their ... are not in the file. Write it again by df.to_parquet(...), or with lists: df[%[2]q] = df[%[2]q].map(lambda x: x.tolist())", c.Cut, c.Name)
 	}
 	vector := c.Kind == table.SparseVectors || c.Kind == table.Numbers && c.Ragged == "" && !labels
 	switch {
@@ -401,7 +382,7 @@ func (m *mapper) guess(i int, say *Mapping) error {
 		m.leave(i, "lists of different lengths, "+c.Ragged)
 	case c.Kind == table.Strings:
 		if len(say.Labels) == 0 {
-			m.leave(i, "lists of strings, which --label-column makes labels")
+			m.leave(i, fmt.Sprintf("lists of strings, which %s makes labels", m.words.Labels))
 		}
 	default:
 		m.leave(i, c.Holds())
@@ -430,12 +411,13 @@ func (m *mapper) noVector() error {
 			alike = append(alike, fmt.Sprintf("%q %s", c.Name, why))
 		}
 	}
+	err := failed(m.file, "no column is a vector, which is a list of numbers, or 8 or more columns of numbers as d0, d1, ...: there is %s (%s names one; with 'd*' as the column fewer columns are enough)",
+		listStart(all), m.words.NameVector)
 	if alike != nil {
-		return exit.Failedf("%s: no column is a vector: %s (--vector-column NAME=COLUMN names one)", m.file,
-			strings.Join(alike[:min(len(alike), 5)], "; "))
+		err = failed(m.file, "no column is a vector: %s (%s names one)", strings.Join(alike[:min(len(alike), 5)], "; "),
+			m.words.NameVector)
 	}
-	return exit.Failedf("%s: no column is a vector, which is a list of numbers, or 8 or more columns of numbers as d0, d1, ...: there is %s (--vector-column NAME=COLUMN names one, and NAME='d*' fewer columns)",
-		m.file, listStart(all, 20))
+	return &NoVectorsError{err}
 }
 
 // arrayText is text that may be meant as a vector.
@@ -450,7 +432,7 @@ func (m *mapper) leave(i int, why string) {
 func (m *mapper) note() string {
 	parts := slices.Clone(m.guessed)
 	if len(m.aside) > 0 {
-		parts = append(parts, "left aside: "+listStart(m.aside, 20))
+		parts = append(parts, "left aside: "+listStart(m.aside))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -458,9 +440,20 @@ func (m *mapper) note() string {
 	return fmt.Sprintf("%s: %s", m.file, strings.Join(parts, "; "))
 }
 
-// fieldName makes a name of a modality or field of the name of a column; "" if there is nothing to make it
-// of.
-func fieldName(column string) string {
+// listStart returns the first entries of a list as text.
+func listStart(list []string) string {
+	const most = 20
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return strings.Join(list[:most], ", ") + ", ..."
+}
+
+func (m *Mapped) name() string { return cmp.Or(m.Name, FieldName(m.Column)) }
+
+// FieldName returns the name of the modality or field that a column becomes: that of the column, without what
+// a name cannot have. It is "" if nothing is left.
+func FieldName(column string) string {
 	var b strings.Builder
 	gap := false
 	for _, r := range column {
@@ -479,44 +472,4 @@ func fieldName(column string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
-}
-
-// ParseVector parses a vector that is typed: v,v,..., i:v,i:v,..., or JSON as encoders print it.
-func ParseVector(s string) (x encoder.Vector, err error) {
-	if s = strings.TrimSpace(s); strings.Contains(s, ":") && !strings.HasPrefix(s, "{") {
-		x.Sparse = new(db.Sparse)
-		*x.Sparse, err = parseSparse(s)
-		return x, err
-	}
-	return encoder.ParseVector([]byte(s))
-}
-
-// parseSparse parses i:v,i:v,... in any order, or ":" for a vector without numbers.
-func parseSparse(s string) (db.Sparse, error) {
-	x := db.Sparse{}
-	if strings.TrimSpace(s) == ":" {
-		return x, nil
-	}
-	values := map[uint32]float32{}
-	for i, f := range strings.Split(s, ",") {
-		index, value, _ := strings.Cut(f, ":")
-		j, err := strconv.ParseUint(strings.TrimSpace(index), 10, 32)
-		if err != nil {
-			return x, fmt.Errorf("entry %d, %q: a dimension, a colon and a number are expected, such as 3:1.5,17:2", i, f)
-		}
-		v, err := strconv.ParseFloat(strings.TrimSpace(value), 32)
-		if err != nil {
-			return x, fmt.Errorf("entry %d, %q, is not a number: i:v,i:v,... is expected", i, value)
-		}
-		if _, twice := values[uint32(j)]; twice {
-			return x, fmt.Errorf("dimension %d is given twice", j)
-		}
-		values[uint32(j)] = float32(v)
-		x.Index = append(x.Index, uint32(j))
-	}
-	slices.Sort(x.Index)
-	for _, j := range x.Index {
-		x.Value = append(x.Value, values[j])
-	}
-	return x, nil
 }

@@ -1,4 +1,4 @@
-package source
+package importer
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/files/table"
 )
 
@@ -25,7 +25,7 @@ func numbered(name string) (prefix string, n int, ok bool) {
 
 // wideName is the name of the modality of columns with a prefix.
 func wideName(prefix string) string {
-	return cmp.Or(fieldName(strings.Trim(prefix, "_-.[( ")), "vector")
+	return cmp.Or(FieldName(strings.Trim(prefix, "_-.[( ")), "vector")
 }
 
 // sortWide sorts columns by their numbers, and reports whether these are 0, 1, 2, ... or 1, 2, 3, ...
@@ -41,8 +41,9 @@ func (m *mapper) sortWide(columns []int) bool {
 }
 
 // guessWide takes columns of numbers whose names differ in ascending numbers for the numbers of a vector.
-// Unless vectors are wanted, as the user has named others, these columns are left aside.
-func (m *mapper) guessWide(wanted bool) {
+// Where the user has named other vectors, these columns are left aside.
+func (m *mapper) guessWide() {
+	wanted := len(m.say.Vectors) == 0
 	var order []string
 	groups := map[string][]int{}
 	for i := range m.columns {
@@ -91,7 +92,8 @@ func (m *mapper) elements(name string) []int {
 }
 
 // obeyWide settles the vector whose numbers have the columns that are of a pattern.
-func (m *mapper) obeyWide(flag string, v Mapped) error {
+func (m *mapper) obeyWide(v Mapped) error {
+	option := m.words.Vectors
 	var columns []int
 	for i := range m.columns {
 		if _, _, ok := numbered(m.columns[i].Name); ok && like(v.Column, m.columns[i].Name) {
@@ -99,14 +101,16 @@ func (m *mapper) obeyWide(flag string, v Mapped) error {
 		}
 	}
 	if len(columns) == 0 {
-		_, err := m.find(flag, v.Column)
+		_, err := m.find(option, v.Column)
 		return err
 	}
 	if !m.sortWide(columns) {
-		return exit.Usagef("%s: %s: the columns of %q are %s, whose numbers are not 0, 1, 2, ... or 1, 2, 3, ...: they are to say the order of the numbers of the vector", flag, m.file, v.Column, m.wideNames(columns))
+		return fault.Invalid("%s: %s: the columns of %q are %s, whose numbers are not 0, 1, 2, ... or 1, 2, 3, ...: they are to say the order of the numbers of the vector", option, m.file, v.Column, m.wideNames(columns))
 	}
+	prefix, _, _ := numbered(m.columns[columns[0]].Name)
+	name := cmp.Or(v.Name, wideName(prefix))
 	for at, i := range columns {
-		if err := m.use(flag, i, table.Use{Role: table.AsElement, Name: v.Name, At: at}); err != nil {
+		if err := m.use(option, i, table.Use{Role: table.AsElement, Name: name, At: at}); err != nil {
 			return err
 		}
 	}
