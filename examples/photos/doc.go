@@ -1,8 +1,8 @@
 // Photos makes the files that the documents of fddhdb work with: photographs of a holiday,
 // drawn and not taken, with captions.
 //
-//	go run github.com/fddhdb/fddhdb/examples/photos@latest DIR
-//	go run github.com/fddhdb/fddhdb/examples/photos@latest -ask "a dog at dusk" FILE.npy
+//	go run ./examples/photos DIR
+//	go run ./examples/photos -ask "a dog at dusk" FILE.npy
 //
 // The first form writes these files into the folder DIR. Each has a row or a line for each
 // photo:

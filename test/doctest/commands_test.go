@@ -82,8 +82,6 @@ func goCommand(args []string) int {
 	switch {
 	case len(args) >= 2 && args[0] == "run" && args[1] == ".":
 		name = os.Getenv("DOCTEST_PROGRAM")
-	case len(args) >= 2 && args[0] == "run" && strings.HasPrefix(args[1], module+"/examples/"):
-		name = strings.TrimSuffix(strings.TrimPrefix(args[1], module+"/examples/"), "@latest")
 	case len(args) >= 2 && args[0] == "install":
 		if err := lookAtGo(clone, args); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -95,7 +93,12 @@ func goCommand(args []string) int {
 		fmt.Fprintln(os.Stderr, "documents do not run go", strings.Join(args, " "))
 		return 1
 	}
-	cmd := exec.Command(os.Getenv("DOCTEST_PROGRAMS"), append([]string{name}, args[2:]...)...)
+	return runProgram(name, args[2:])
+}
+
+// runProgram runs a program that addMain has gathered. It returns the exit code.
+func runProgram(name string, args []string) int {
+	cmd := exec.Command(os.Getenv("DOCTEST_PROGRAMS"), append([]string{name}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -211,13 +214,13 @@ func TestLookThrough(t *testing.T) {
 		"W=x\nrm -rf a.db\nfddhdb init a.db --codes 64 # codes":                                        "",
 		"go -C test test ./doctest -run 'TestLook(Through|At)' -v\ngo -C examples/emoji run . cat":     "",
 		"go install github.com/fddhdb/fddhdb/cmd/fddhdb@latest\ngo test ./db -run xxx -bench 'Update'": "",
-		"fddhdb serch a.db":                              "serch",
-		"fddhdb train a.db --bit 64":                     "--bit",
-		"fddhdb train a.db --bits many":                  "many",
-		"if fddhdb train a.db":                           "yntax",
-		"go -C test test ./doctest -run TestNothing":     "TestNothing",
-		"go test ./nowhere -run Test":                    "nowhere",
-		"go run github.com/fddhdb/fddhdb/nowhere@latest": "nowhere",
+		"fddhdb serch a.db":                          "serch",
+		"fddhdb train a.db --bit 64":                 "--bit",
+		"fddhdb train a.db --bits many":              "many",
+		"if fddhdb train a.db":                       "yntax",
+		"go -C test test ./doctest -run TestNothing": "TestNothing",
+		"go test ./nowhere -run Test":                "nowhere",
+		"go run github.com/fddhdb/fddhdb/nowhere":    "nowhere",
 	} {
 		problems := lookThrough(t, text, commands)
 		if (want == "") != (problems == "") || !strings.Contains(problems, want) {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,12 +14,17 @@ import (
 var update = flag.Bool("update", false, "write what is printed into the documents")
 
 func TestMain(m *testing.M) {
-	// Under these names the test binary is fddhdb, or go.
-	switch strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") {
-	case "fddhdb":
+	// Under these names the test binary is fddhdb, go, or an example.
+	switch name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"); {
+	case name == "fddhdb":
 		os.Exit(fddhdbCommand(os.Args[1:]))
-	case "go":
+	case name == "go":
 		os.Exit(goCommand(os.Args[1:]))
+	case slices.Contains(examples, name):
+		if os.Getenv("DOCTEST_LOG") != "" {
+			os.Exit(0) // a look through runs nothing
+		}
+		os.Exit(runProgram(name, os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }

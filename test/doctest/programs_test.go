@@ -60,7 +60,7 @@ func build(t *testing.T, all []*document) *programs {
 	for _, d := range all {
 		p.add(t, d)
 	}
-	p.addExamples(t, all)
+	p.addExamples(t)
 	if t.Failed() {
 		t.FailNow()
 	}
@@ -143,26 +143,25 @@ func (p *programs) put(name, file, source string) {
 	p.files[path.Join(folder, name, file)] = []byte(mainFunc.ReplaceAllString(source, "func Main()"))
 }
 
-var example = regexp.MustCompile(module + `/examples/(\w+)@latest`)
+// examples are the examples that documents run as commands, once they are installed.
+var examples = []string{"neardup", "photos"}
 
-// addExamples takes the examples that documents run.
-func (p *programs) addExamples(t *testing.T, all []*document) {
-	for _, d := range all {
-		for _, found := range example.FindAllStringSubmatch(strings.Join(d.lines, "\n"), -1) {
-			files, err := filepath.Glob(filepath.Join(root, "examples", found[1], "*.go"))
-			if err != nil || len(files) == 0 {
-				t.Errorf("%s: there is no example %s", d.path, found[1])
+// addExamples takes the examples.
+func (p *programs) addExamples(t *testing.T) {
+	for _, name := range examples {
+		files, err := filepath.Glob(filepath.Join(root, "examples", name, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("there is no example %s", name)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
 			}
-			for _, file := range files {
-				if strings.HasSuffix(file, "_test.go") {
-					continue
-				}
-				b, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.put(found[1], filepath.Base(file), string(b))
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
 			}
+			p.put(name, filepath.Base(file), string(b))
 		}
 	}
 }

@@ -159,7 +159,7 @@ func commandFolder(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"fddhdb", "go"} {
+	for _, name := range append([]string{"fddhdb", "go"}, examples...) {
 		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
