@@ -21,9 +21,9 @@
 //     program is run by "$ go run ." in the next sessions, or else where it stands. Fragments are
 //     bodies of functions that may use ctx, d (a *db.DB), c (a *db.Collection), dir and err.
 //
-// The examples that are named in examples (programs_test.go) are commands; "go install" looks whether there is
-// such a program. Folders under /mnt and /srv, as arguments of fddhdb, are in
-// the folder of the document. Other blocks, as ```text or without a language, are not looked at.
+// The examples that are named in examples (programs_test.go) are commands; "go install" looks whether there
+// is such a program. Folders under /mnt and /srv, as arguments of fddhdb, are in the folder of the document.
+// Other blocks, as ```text or without a language, are not looked at.
 //
 // Comments, which readers do not see, before a block:
 //
