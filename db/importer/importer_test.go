@@ -95,6 +95,7 @@ func TestImport(t *testing.T) {
 			want: []string{"c [5 6] <nil> [blue]"},
 			done: importer.Result{Items: 1, Skipped: 1, Rows: 4}},
 		{o: importer.Options{From: -1}, fail: "From row -1"},
+		{o: importer.Options{IgnoreUnknown: true, From: 5}, fail: "table.csv has 4 rows"},
 	} {
 		d, c := open(t, yearSchema)
 		done, err := importer.Import(t.Context(), d, c, path, test.o)
@@ -140,7 +141,8 @@ func TestDuplicatesOfBadRows(t *testing.T) {
 			got = append(got, fmt.Sprint(it.Key, " ", it.Fields["year"]))
 		}
 		slices.Sort(got)
-		if !slices.Equal(got, want) || done.Items != 2 || done.Items+done.Skipped+done.Duplicates != len(rows) {
+		if !slices.Equal(got, want) || done.Items != 2 ||
+			done.Items+done.Skipped+done.Duplicates != len(rows) {
 			t.Errorf("%v: %q, %+v", policy, got, done)
 		}
 	}

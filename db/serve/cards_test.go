@@ -292,7 +292,8 @@ func TestTexts(t *testing.T) {
 // Without an encoder a text is the labels that it names, as one label or a label a word.
 func TestTextsAreLabels(t *testing.T) {
 	s, d := testServer(t, Options{})
-	c, err := d.CreateCollection(t.Context(), "main", db.Schema{Modalities: []db.Modality{{Name: "x", Dim: 8}}})
+	c, err := d.CreateCollection(t.Context(), "main", db.Schema{
+		Modalities: []db.Modality{{Name: "x", Dim: 8}}})
 	if err != nil {
 		t.Fatal(err)
 	}

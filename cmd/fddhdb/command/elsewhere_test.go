@@ -85,15 +85,17 @@ type unmarkedBatch struct{ api.Batch }
 
 func (unmarkedBatch) Mark(string, []byte) error { return errors.ErrUnsupported }
 
-// Pictures can be imported where nothing keeps marks. There --sync is refused: nothing knows the other folders
-// of the collection.
+// Pictures can be imported where nothing keeps marks. There --sync is refused: nothing knows the other
+// folders of the collection.
 func TestPicturesWithoutMarks(t *testing.T) {
 	folder, _ := album(t)
 	memory, err := db.OpenMemory(nil)
 	clitest.Check(t, err)
 	t.Cleanup(func() { clitest.Check(t, memory.Close()) })
 	at := &Elsewhere{Program: "other", Place: "the other one",
-		Open: func(context.Context) (api.Database, error) { return unmarked{keptOpen{api.Folder(memory, nil)}}, nil }}
+		Open: func(context.Context) (api.Database, error) {
+			return unmarked{keptOpen{api.Folder(memory, nil)}}, nil
+		}}
 	run := func(args ...string) (string, error) {
 		var stdout, stderr bytes.Buffer
 		p := term.NewPrinter(&stdout, &stderr)
