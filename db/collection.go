@@ -412,10 +412,14 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 			len(a.Encoders) == 0 {
 			d, err = d.With(modalities, fields, record.Respacing{SpaceOf: a.SpaceOf, Metrics: metrics})
 		}
-		if err == nil && len(a.Encoders) > 0 {
-			d, err = d.WithEncoders(encodersWith(d.Encoders, storedEncoders(a.Encoders)))
+		if err != nil || len(a.Encoders) == 0 {
+			return d, err
 		}
-		return d, err
+		all, err := encodersWith(d, storedEncoders(a.Encoders))
+		if err != nil {
+			return nil, err
+		}
+		return d.WithEncoders(all)
 	}
 	var err error
 	if len(indexes) > 0 {
@@ -569,9 +573,9 @@ func storedEncoders(given []Encoder) (all []record.Encoder) {
 	return all
 }
 
-// encodersWith returns old encoders as an alteration leaves them.
-func encodersWith(old, set []record.Encoder) []record.Encoder {
-	all := slices.DeleteFunc(slices.Clone(old), func(e record.Encoder) bool {
+// encodersWith returns the encoders of a collection as an alteration leaves them.
+func encodersWith(d *record.Descriptor, set []record.Encoder) ([]record.Encoder, error) {
+	all := slices.DeleteFunc(slices.Clone(d.Encoders), func(e record.Encoder) bool {
 		return slices.ContainsFunc(set, func(x record.Encoder) bool {
 			return x.Modality == e.Modality && x.Input == e.Input
 		})
@@ -579,9 +583,14 @@ func encodersWith(old, set []record.Encoder) []record.Encoder {
 	for _, e := range set {
 		if len(e.Command) > 0 {
 			all = append(all, e)
+			continue
+		}
+		e.Command = []string{"none"} // one that is removed is checked, too
+		if _, err := d.WithEncoders([]record.Encoder{e}); err != nil {
+			return nil, err
 		}
 	}
-	return all
+	return all, nil
 }
 
 func modalitiesOf(stored []record.Modality) (all []Modality) {

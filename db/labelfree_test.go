@@ -448,6 +448,8 @@ func TestEncodersThatCannotBe(t *testing.T) {
 		{c, []db.Encoder{{"text", "picture", []string{"x"}, nil, false}},
 			`unknown input "picture": text and file are possible`},
 		{c, []db.Encoder{one, {"text", db.InputText, []string{"x"}, nil, false}}, "two encoders of input text"},
+		{c, []db.Encoder{{"texts", db.InputText, nil, nil, false}}, "unknown modality \"texts\""},
+		{c, []db.Encoder{{"text", "picture", nil, nil, false}}, `unknown input "picture"`},
 		{c, []db.Encoder{{"text", db.InputText, []string{"", "x"}, nil, false}}, "the command is empty"},
 		{c, []db.Encoder{{"text", db.InputText, []string{"x\x00"}, nil, false}}, "a byte 0"},
 		{c, []db.Encoder{{"text", db.InputText, []string{"x", strings.Repeat("y", 1<<14)}, nil, false}},

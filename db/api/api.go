@@ -96,7 +96,8 @@ type Collection interface {
 
 	Evaluate(ctx context.Context, e db.Evaluation) ([]report.Retrieval, error)
 
-	// Encode returns the code that an item would get without labels, EncodeQuery the code of a query.
+	// Encode returns the code that an item would get without labels, or of labels alone; EncodeQuery the code
+	// of a query.
 	Encode(ctx context.Context, item *db.Item) (code []byte, err error)
 	EncodeQuery(ctx context.Context, q db.Query) (code []byte, err error)
 

@@ -277,7 +277,7 @@ func (s *File) Next(item *db.Item) error {
 	s.n++
 	if err == nil {
 		if err = s.take(item); err != nil {
-			if item.Key != "" {
+			if s.keys.LeaveOut(item.Key); item.Key != "" {
 				err = fmt.Errorf("key %q: %w", item.Key, err)
 			}
 			err = s.r.Fail(err)
@@ -304,8 +304,8 @@ func (s *File) addKey(key string) error {
 	return err
 }
 
-// Replaces reports whether the row that Next read last has the key of an earlier one, which it replaces.
-func (s *File) Replaces() bool { return s.keys.Replaces() }
+// Repeats reports whether an earlier row has the key of the row that Next read last.
+func (s *File) Repeats() bool { return s.keys.Repeats() }
 
 // take converts the row in hand to an item of the collection.
 func (s *File) take(item *db.Item) error {

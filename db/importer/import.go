@@ -56,6 +56,9 @@ func Import(ctx context.Context, d api.Database, c api.Collection, path string, 
 	if err := f.Check(c.Name(), schema); err != nil {
 		return nil, err
 	}
+	if n := f.Rows(); n >= 0 && o.From > n {
+		return nil, fault.Invalid("From row %d: %s has %s", o.From, path, count(n, "row"))
+	}
 	m := rows.Import{To: d, Into: c, Done: rows.Done{Rows: o.From}, Merge: o.Merge, Skip: o.OnError}
 	if o.Mark != nil {
 		m.Mark = func(b api.Batch, done rows.Done, _ bool) error { return o.Mark(b, done.Rows) }

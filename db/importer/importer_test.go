@@ -95,6 +95,7 @@ func TestImport(t *testing.T) {
 			want: []string{"c [5 6] <nil> [blue]"},
 			done: importer.Result{Items: 1, Skipped: 1, Rows: 4}},
 		{o: importer.Options{From: -1}, fail: "From row -1"},
+		{o: importer.Options{IgnoreUnknown: true, From: 5}, fail: "table.csv has 4 rows"},
 	} {
 		d, c := open(t, yearSchema)
 		done, err := importer.Import(t.Context(), d, c, path, test.o)
@@ -113,6 +114,36 @@ func TestImport(t *testing.T) {
 		done.Columns, done.Note = nil, ""
 		if diff := cmp.Diff(test.want, got) + cmp.Diff(test.done, *done); diff != "" {
 			t.Errorf("%+v: %s", test.done, diff)
+		}
+	}
+}
+
+// The key of a row that is left out is free for later rows, whether the file or the collection refuses the
+// row.
+func TestDuplicatesOfBadRows(t *testing.T) {
+	long := strings.Repeat("l", 2000) // is no label
+	rows := []string{"a,1," + long, "a,x,", "a,3,", "a,4,", "b,5,", "b,6," + long, "b,x,", "b,8,"}
+	want := map[importer.Duplicates][]string{importer.FirstDuplicate: {"a 3", "b 5"},
+		importer.LastDuplicate: {"a 4", "b 8"}}
+	for policy, want := range want {
+		path := write(t, "a.csv", "key,year,tags\n"+strings.Join(rows, "\n")+"\n")
+		d, c := open(t, yearSchema)
+		done, err := importer.Import(t.Context(), d, c, path, importer.Options{OnDuplicate: policy,
+			OnError: func(int, error) error { return nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for it, err := range c.Items(t.Context(), "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(it.Key, " ", it.Fields["year"]))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) || done.Items != 2 ||
+			done.Items+done.Skipped+done.Duplicates != len(rows) {
+			t.Errorf("%v: %q, %+v", policy, got, done)
 		}
 	}
 }

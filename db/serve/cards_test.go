@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -250,7 +251,7 @@ func TestTexts(t *testing.T) {
 	}{
 		`{"text":"fail"}`:                                {502, "encoder has failed: no memory"},
 		`{"text":"many"}`:                                {429, "overloaded"},
-		`{"text":"a","from":"y"}`:                        {400, `from: \"y\": the encoders of texts are for x`},
+		`{"text":"a","from":"y"}`:                        {400, `from: unknown modality \"y\"`},
 		`{"text":" \n"}`:                                 {400, "blank"},
 		`{"text":"a","facet_limit":-1}`:                  {400, "facet_limit"},
 		`{"text":"a","vector":[1]}`:                      {400, "one of vector, key, code and text"},
@@ -284,6 +285,50 @@ func TestTexts(t *testing.T) {
 	for range 8 {
 		if code := <-ended; code != http.StatusServiceUnavailable {
 			t.Errorf("at the end of the server: %d", code)
+		}
+	}
+}
+
+// Without an encoder a text is the labels that it names, as one label or a label a word.
+func TestTextsAreLabels(t *testing.T) {
+	s, d := testServer(t, Options{})
+	c, err := d.CreateCollection(t.Context(), "main", db.Schema{
+		Modalities: []db.Modality{{Name: "x", Dim: 8}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []string{"red", "green apple", "blue"}
+	for i := range 60 {
+		it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"x": make([]float32, 8)}}
+		it.Vectors["x"][i%3], it.Vectors["x"][7] = 1, float32(i)/100
+		if i < 45 {
+			it.Labels = kinds[i%3 : i%3+1]
+		}
+		if _, err := c.Put(t.Context(), it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Train(t.Context(), db.TrainOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got := post[db.Result](t, s, "search", rest.Query{Text: " green apple ", From: "x", K: 20})
+	for i, hit := range got.Hits {
+		if n, _ := strconv.Atoi(hit.Key); n%3 != 1 {
+			t.Errorf("hit %d is %s", i, hit.Key)
+		}
+	}
+	both := post[rest.Embedded](t, s, "embed", rest.Embedding{Text: "blue red"})
+	code, _, err := c.Encode(&db.Item{Labels: []string{"red", "blue"}})
+	if err != nil || !bytes.Equal(both.Code, code) || len(got.Hits) != 20 {
+		t.Errorf("%x and %x, %v, %d hits", both.Code, code, err, len(got.Hits))
+	}
+	for body, want := range map[string]string{
+		`{"text":"green"}`:          `\"green\" is no label that collection \"main\" has learned`,
+		`{"text":"red","from":"y"}`: `from: unknown modality \"y\"`,
+	} {
+		w := ask(s, "POST", "/v1/photos/collections/main:search", "", body)
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 		}
 	}
 }

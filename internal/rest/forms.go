@@ -121,7 +121,7 @@ type Embedding struct {
 type Embedded struct {
 	From   string `json:"from,omitempty" doc:"modality of the vector"`
 	Vector Vector `json:"vector,omitzero"`
-	Code   Hex    `json:"code,omitempty" doc:"in hexadecimal digits, by the hash of the collection"`
+	Code   Hex    `json:"code,omitempty" doc:"in hexadecimal digits, by the hash of the collection, or of labels that it has learned"`
 }
 
 // Encoding asks for a code: of a query, or of an item without labels.
@@ -131,7 +131,7 @@ type Encoding struct {
 	Key    string `json:"key,omitempty" doc:"the code of a query by this item"`
 	Code   Hex    `json:"code,omitempty" doc:"the code of a query by this code: itself"`
 	Text   string `json:"text,omitempty" doc:"the code of a query by this text"`
-	Item   *Item  `json:"item,omitempty" doc:"the code that this item would get without labels"`
+	Item   *Item  `json:"item,omitempty" doc:"the code that this item would get without labels; if it has labels alone, the code that is learned for them"`
 }
 
 // Code is a code.

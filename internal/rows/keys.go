@@ -16,34 +16,45 @@ const (
 type KeySet struct {
 	Policy Duplicates
 
-	replaces bool // an earlier row has the key of the row in hand
-	seeds    [2]maphash.Seed
-	rows     map[[2]uint64]int
+	repeats bool // an earlier row has the key of the row in hand
+	seeds   [2]maphash.Seed
+	rows    map[[2]uint64]int
 }
 
 // Add adds the key of a row, "" if it has none. If duplicates are refused it returns the earlier row with the
 // same key, else -1.
 func (s *KeySet) Add(key string, row int) (first int, _ error) {
-	if s.replaces = false; key == "" {
+	if s.repeats = false; key == "" {
 		return -1, nil
 	}
 	if s.rows == nil {
 		s.rows = map[[2]uint64]int{}
 		s.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 	}
-	hash := [2]uint64{maphash.String(s.seeds[0], key), maphash.String(s.seeds[1], key)}
-	first, twice := s.rows[hash]
+	hash := s.hash(key)
+	first, s.repeats = s.rows[hash]
 	switch {
-	case !twice:
+	case !s.repeats:
 		s.rows[hash] = row
 	case s.Policy == RefuseDuplicates:
 		return first, nil
 	case s.Policy == FirstDuplicate:
 		return -1, ErrDuplicate
 	}
-	s.replaces = twice
 	return -1, nil
 }
 
-// Replaces reports whether an earlier row has the key that Add got last, which replaces it.
-func (s *KeySet) Replaces() bool { return s.replaces }
+func (s *KeySet) hash(key string) [2]uint64 {
+	return [2]uint64{maphash.String(s.seeds[0], key), maphash.String(s.seeds[1], key)}
+}
+
+// LeaveOut takes the key of a bad row, which is not added.
+func (s *KeySet) LeaveOut(key string) {
+	s.repeats = false
+	if s.rows != nil {
+		_, s.repeats = s.rows[s.hash(key)]
+	}
+}
+
+// Repeats reports whether an earlier row has the key that Add or LeaveOut got last.
+func (s *KeySet) Repeats() bool { return s.repeats }

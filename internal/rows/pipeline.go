@@ -18,11 +18,11 @@ const (
 
 // A readRow is a row that has been read, or the reason why it could not be.
 type readRow struct {
-	item     db.Item
-	err      error
-	replaces bool      // an earlier row has its key, and it replaces that one
-	numbers  []float32 // memory of its dense vectors and of the values of sparse ones
-	indices  []uint32
+	item    db.Item
+	err     error
+	repeats bool      // an earlier row has its key
+	numbers []float32 // memory of its dense vectors and of the values of sparse ones
+	indices []uint32
 }
 
 // set copies an item, as its reader reuses the memory.
@@ -154,7 +154,7 @@ func (in Together) readRuns(ctx context.Context, from int, full chan<- *rowRun, 
 			}
 			r := run.next()
 			r.set(&item, err)
-			r.replaces = in.replaces()
+			r.repeats = in.repeats()
 			bytes += 4 * len(r.numbers)
 		}
 		ends := run.err != nil

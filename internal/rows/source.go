@@ -29,7 +29,7 @@ type (
 	skipper interface {
 		Skip(ctx context.Context, n int) error
 	} // leaves out the next n rows
-	replacer interface{ Replaces() bool }      // an earlier row has the key of the last one
+	repeater interface{ Repeats() bool }       // an earlier row has the key of the last one
 	namer    interface{ Name(row int) string } // what errors call a row
 )
 
@@ -104,7 +104,7 @@ func (in Together) read(item *db.Item) error {
 		if err != nil && !errors.As(err, &row) {
 			return fmt.Errorf("%w; nothing of it was stored", err)
 		}
-		if _, ofKeys := s.(replacer); bad == nil && err != nil {
+		if _, ofKeys := s.(repeater); bad == nil && err != nil {
 			bad, named = err, named || ofKeys
 		}
 	}
@@ -114,10 +114,10 @@ func (in Together) read(item *db.Item) error {
 	return bad
 }
 
-// replaces reports whether an earlier row has the key of the row that was read last, which replaces it.
-func (in Together) replaces() bool {
+// repeats reports whether an earlier row has the key of the row that was read last.
+func (in Together) repeats() bool {
 	return slices.ContainsFunc(in, func(s Source) bool {
-		x, ok := s.(replacer)
-		return ok && x.Replaces()
+		x, ok := s.(repeater)
+		return ok && x.Repeats()
 	})
 }

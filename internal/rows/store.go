@@ -31,7 +31,8 @@ type Import struct {
 	Progress func(stage string, row, of int)            // of is 0 if the number of rows is not known
 
 	batch   api.Batch
-	pending Done // with the rows that are not committed yet
+	pending Done            // with the rows that are not committed yet
+	refused map[string]bool // keys of bad rows that no stored row has
 }
 
 // Stages of Progress.
@@ -84,7 +85,10 @@ func (m *Import) Run(ctx context.Context, in Together) error {
 
 // add adds a row to the batch, or leaves it out.
 func (m *Import) add(in Together, r *readRow) error {
-	err := r.err
+	err, key := r.err, r.item.Key
+	if err == ErrDuplicate && m.refused[key] {
+		err = nil // the earlier row was left out
+	}
 	if err == nil {
 		if err = m.put(&r.item); errors.Is(err, db.ErrInvalid) {
 			err = in.invalid(m.pending.Rows, err)
@@ -92,14 +96,21 @@ func (m *Import) add(in Together, r *readRow) error {
 	}
 	var bad *Error
 	switch {
-	case err == nil && r.replaces, err == ErrDuplicate:
+	case err == nil && r.repeats && !m.refused[key], err == ErrDuplicate:
 		m.pending.Duplicates++
 	case err == nil:
 		m.pending.Items++
+		delete(m.refused, key)
 	case err == ErrUnchanged:
 		m.pending.Unchanged++
 	case errors.As(err, &bad) && m.Skip != nil:
 		m.pending.Skipped++
+		if key != "" && len(key) <= db.MaxKeyBytes && !r.repeats {
+			if m.refused == nil {
+				m.refused = map[string]bool{}
+			}
+			m.refused[key] = true
+		}
 		return m.Skip(m.pending.Rows, err)
 	default:
 		return err

@@ -3,12 +3,14 @@ package command
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -71,3 +73,51 @@ func TestVerbsOfAnotherProgram(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// unmarked is a database that keeps no marks, as a cluster.
+type unmarked struct{ api.Database }
+
+func (unmarked) Mark(context.Context, string) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+func (d unmarked) NewBatch() api.Batch { return unmarkedBatch{d.Database.NewBatch()} }
+
+type unmarkedBatch struct{ api.Batch }
+
+func (unmarkedBatch) Mark(string, []byte) error { return errors.ErrUnsupported }
+
+// Pictures can be imported where nothing keeps marks. There --sync is refused: nothing knows the other
+// folders of the collection.
+func TestPicturesWithoutMarks(t *testing.T) {
+	folder, _ := album(t)
+	memory, err := db.OpenMemory(nil)
+	clitest.Check(t, err)
+	t.Cleanup(func() { clitest.Check(t, memory.Close()) })
+	at := &Elsewhere{Program: "other", Place: "the other one",
+		Open: func(context.Context) (api.Database, error) {
+			return unmarked{keptOpen{api.Folder(memory, nil)}}, nil
+		}}
+	run := func(args ...string) (string, error) {
+		var stdout, stderr bytes.Buffer
+		p := term.NewPrinter(&stdout, &stderr)
+		root := &cobra.Command{Use: "other", SilenceUsage: true, SilenceErrors: true}
+		at.AddVerbs(root, p, strings.NewReader(""))
+		root.SetArgs(args)
+		root.SetOut(p.Stdout)
+		err := p.Scope(root.Execute)
+		return stdout.String(), err
+	}
+	_, err = run("init", "--hash", "phash")
+	clitest.Check(t, err)
+	out, err := run("import", folder)
+	if err != nil || !strings.Contains(out, "imported 8 items") {
+		t.Error(out, err)
+	}
+	if _, err = run("import", folder, "--sync"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Error(err)
+	}
+}
+
+// keptOpen is a database that stays open after Close.
+type keptOpen struct{ api.Database }
+
+func (keptOpen) Close() error { return nil }

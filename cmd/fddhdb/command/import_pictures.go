@@ -91,63 +91,79 @@ func (v *verb) pictureEncoders(schema db.Schema) (all []source.PictureEncoder, e
 // nothing.
 func (o *importing) syncFolders(d api.Database, c api.Collection, p *source.Pictures) error {
 	name := fmt.Sprintf("fddhdb pictures/%d", c.ID())
-	var folders []string
+	var noted []string
 	value, err := d.Mark(o.ctx, name)
-	if err == nil {
-		err = json.Unmarshal(value, &folders)
-	} else if errors.Is(err, db.ErrNotFound) {
+	switch {
+	case err == nil:
+		err = json.Unmarshal(value, &noted)
+	case errors.Is(err, db.ErrNotFound), errors.Is(err, errors.ErrUnsupported) && !o.sync:
 		err = nil
 	}
 	if err != nil {
 		return err
 	}
-	known := slices.Index(folders, p.Root())
+	folders := slices.Clone(noted)
+	if !slices.Contains(folders, p.Root()) {
+		folders = append(folders, p.Root())
+	}
 	if o.sync {
-		others := slices.Clone(folders)
-		if known >= 0 {
-			others = slices.Delete(others, known, known+1)
-		}
-		if err := o.findGone(c, p, others); err != nil {
+		if folders, err = o.findGone(c, p, folders); err != nil {
 			return err
 		}
 	}
-	if o.dryRun || known >= 0 {
+	if o.dryRun || slices.Equal(folders, noted) {
 		return nil
 	}
-	if value, err = json.Marshal(append(folders, p.Root())); err != nil {
+	if value, err = json.Marshal(folders); err != nil {
 		return err
 	}
 	b := d.NewBatch()
-	if err := b.Mark(name, value); err != nil {
-		return err
+	if err = b.Mark(name, value); err == nil {
+		err = b.Commit(o.ctx)
 	}
-	return b.Commit(o.ctx)
+	if errors.Is(err, errors.ErrUnsupported) { // nothing keeps marks there, and --sync is refused
+		return nil
+	}
+	return err
 }
 
-func (o *importing) findGone(c api.Collection, p *source.Pictures, others []string) error {
+// findGone finds the pictures that have no file in any folder. It returns the folders without those that were
+// moved: all their pictures are in this one. A folder without any picture of the collection is not mounted,
+// or was moved, or is one of another machine. Nothing tells these apart, so its pictures stay.
+func (o *importing) findGone(c api.Collection, p *source.Pictures, folders []string) ([]string, error) {
 	gone, there, err := p.Gone(o.ctx, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, other := range others {
-		if _, err := os.Stat(other); err != nil {
-			if len(gone) > there/10 { // otherwise it was moved, and is this folder
-				return exit.Failedf("--sync: the collection has pictures of another folder, too, which cannot be read: %w. Nothing was changed; fddhdb delete --where deletes items",
-					err)
-			}
+	o.gone = slices.Clone(gone)
+	var away []string
+	for _, other := range folders {
+		if other == p.Root() {
 			continue
 		}
-		gone = slices.DeleteFunc(gone, func(key string) bool {
+		missing := func(key string) bool {
 			_, err := os.Lstat(filepath.Join(other, filepath.FromSlash(key)))
-			return !errors.Is(err, fs.ErrNotExist)
-		})
+			return errors.Is(err, fs.ErrNotExist)
+		}
+		o.gone = slices.DeleteFunc(o.gone, func(key string) bool { return !missing(key) })
+		empty := !slices.ContainsFunc(gone, func(key string) bool { return !missing(key) })
+		for row := 0; empty && row < p.Rows(); row++ {
+			empty = missing(p.Name(row))
+		}
+		if empty {
+			away = append(away, other)
+		}
 	}
-	if len(gone) > there && (there == 0 || len(gone) > 100) {
-		return exit.Failedf("--sync: %s of the collection would be deleted, and %s have their file in %s: is it another folder? Nothing was changed; fddhdb delete --where deletes items",
-			term.Plural(len(gone), "picture", "pictures"), term.Thousands(there), term.Plain(p.Path()))
+	n := len(o.gone)
+	if n > 0 && len(away) > 0 {
+		return nil, exit.Failedf("--sync: %s of the collection, such as %q, would be deleted, and may be in %s, from which pictures were imported, too, and where there is none of them now: is its disk mounted? Nothing was changed; fddhdb delete deletes items",
+			term.Plural(n, "picture", "pictures"), o.gone[0], term.Plain(away[0]))
 	}
-	o.gone = gone
-	return nil
+	if n > there && (there == 0 || n > 100) {
+		return nil, exit.Failedf("--sync: %s of the collection would be deleted, and %s have their file in %s: is it another folder? Nothing was changed; fddhdb delete --where deletes items",
+			term.Plural(n, "picture", "pictures"), term.Thousands(there), term.Plain(p.Path()))
+	}
+	return slices.DeleteFunc(folders, func(f string) bool { return slices.Contains(away, f) }), nil
 }
 
 // deleteGone deletes the items of pictures whose files are gone.

@@ -92,8 +92,8 @@ func OpenKeys(file string, twice rows.Duplicates) (rows.Source, error) {
 	return s, err
 }
 
-// Replaces reports whether an earlier line has the key of the last one.
-func (s *keyLines) Replaces() bool { return s.seen.Replaces() }
+// Repeats reports whether an earlier line has the key of the last one.
+func (s *keyLines) Repeats() bool { return s.seen.Repeats() }
 
 // check refuses what is no key, and one that the file has twice.
 func (s *keyLines) check(key string, row int) error {

@@ -111,14 +111,14 @@ func (s *Texts) Check(_ context.Context, c api.Collection, schema db.Schema) err
 	return s.table.Check(c.Name(), schema)
 }
 
-// Replaces reports whether an earlier row has the key of the last one.
-func (s *Texts) Replaces() bool { return s.table != nil && s.table.Replaces() }
+// Repeats reports whether an earlier row has the key of the last one.
+func (s *Texts) Repeats() bool { return s.table != nil && s.table.Repeats() }
 
 // Next implements rows.Source.
 func (s *Texts) Next(item *db.Item) error {
 	err := s.Source.Next(item)
 	s.n++
-	if err != nil {
+	if err != nil && err != rows.ErrDuplicate {
 		return err
 	}
 	if item.Key == "" {
@@ -132,5 +132,5 @@ func (s *Texts) Next(item *db.Item) error {
 	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 		return &rows.Error{Err: fmt.Errorf("%s: the text %q has no word", s.Path(), item.Key)}
 	}
-	return nil
+	return err
 }

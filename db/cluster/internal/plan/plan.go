@@ -131,18 +131,18 @@ func bucket(ctx context.Context, js jetstream.JetStream, cluster names.Cluster,
 		Bucket: cluster.Bucket(), Replicas: servers, Storage: jetstream.FileStorage, History: 5,
 		LimitMarkerTTL: time.Minute, // leases expire
 	})
-	if errors.Is(err, jetstream.ErrBucketExists) {
-		if kv, err = js.KeyValue(ctx, cluster.Bucket()); err == nil {
-			switch _, err := kv.Get(ctx, settingsKey); {
-			case err == nil:
-				return nil, fmt.Errorf("%w: cluster %s", db.ErrExists, cluster)
-			case !errors.Is(err, jetstream.ErrKeyNotFound):
-				return nil, fmt.Errorf("settings of cluster %s: %w", cluster, err)
-			}
-		}
+	if errors.Is(err, jetstream.ErrBucketExists) { // with other settings
+		kv, err = js.KeyValue(ctx, cluster.Bucket())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("bucket of cluster %s: %w", cluster, err)
+	}
+	// JetStream does not tell whether it has made the bucket, or has found one with these settings.
+	switch _, err := kv.Get(ctx, settingsKey); {
+	case err == nil:
+		return nil, fmt.Errorf("%w: cluster %s", db.ErrExists, cluster)
+	case !errors.Is(err, jetstream.ErrKeyNotFound):
+		return nil, fmt.Errorf("settings of cluster %s: %w", cluster, err)
 	}
 	return kv, nil
 }
