@@ -49,7 +49,7 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string, waits fun
 		return err
 	}
 	replicas, added := 0, false // replicas that stay
-	err := c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
+	err := c.place(ctx, shard, func(nodes []string) ([]string, error) {
 		if !slices.Contains(nodes, from) {
 			return nil, fmt.Errorf("%w: shard %d on node %s", db.ErrNotFound, shard, from)
 		}
@@ -78,7 +78,7 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string, waits fun
 		if err != nil {
 			return err
 		}
-		err = c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
+		err = c.place(ctx, shard, func(nodes []string) ([]string, error) {
 			if !slices.Contains(nodes, to) { // another client moves it
 				return nil, fmt.Errorf("%w: shard %d has left node %s meanwhile", db.ErrConflict, shard, to)
 			}
@@ -93,6 +93,13 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string, waits fun
 			return err
 		}
 	}
+}
+
+// place changes the nodes of a shard. While servers elect a leader it waits, as long as a request may take.
+func (c *Client) place(ctx context.Context, shard int, f func(nodes []string) ([]string, error)) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	return c.plan.Change(ctx, shard, f)
 }
 
 // errLeft says that a node that had a shard has left it meanwhile.

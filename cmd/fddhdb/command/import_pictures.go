@@ -102,6 +102,7 @@ func (o *importing) syncFolders(d api.Database, c api.Collection, p *source.Pict
 	if err != nil {
 		return err
 	}
+	p.Spare(slices.DeleteFunc(slices.Clone(noted), func(f string) bool { return f == p.Root() }))
 	folders := slices.Clone(noted)
 	if !slices.Contains(folders, p.Root()) {
 		folders = append(folders, p.Root())

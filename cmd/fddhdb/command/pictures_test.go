@@ -374,6 +374,20 @@ func TestSyncKeeps(t *testing.T) {
 	must(t, append(args, "--sync")...)
 	count("27")
 
+	// A picture of the same name in another folder is named, and takes no place.
+	more := f.path("more")
+	clitest.Check(t, os.Mkdir(more, 0o777))
+	clitest.WriteFile(t, filepath.Join(more, "1.png"), string(files["other/three.png"]))
+	before := must(t, "get", f.db, "1.png")
+	if _, stdout, stderr := do(t, "import", f.db, "--pictures", more); !strings.Contains(stdout, "imported 0 items, skipped 1") ||
+		!strings.Contains(stderr, "the collection has the picture of this name in "+other) {
+		t.Error(stdout, stderr)
+	}
+	if after := must(t, "get", f.db, "1.png"); after != before {
+		t.Errorf("1.png has become %s", after)
+	}
+	clitest.Check(t, os.RemoveAll(more))
+
 	// A folder that is not mounted keeps its pictures, though these are few: it is not there, or empty. If it
 	// was moved into the place of the present one, nothing is missing, and it does not matter any more.
 	few := f.path("few")

@@ -69,6 +69,7 @@ type Pictures struct {
 	PictureOptions
 	root     string // of the files
 	files    []found
+	others   []string // folders whose pictures keep their keys
 	unread   []string // folders that could not be read, as the beginnings of keys
 	encoders []PictureEncoder
 	schema   db.Schema
@@ -162,6 +163,9 @@ func OpenPictures(o PictureOptions) (*Pictures, error) {
 func madeByOthers(name string) bool {
 	return strings.HasPrefix(name, ".") || name == "@eaDir" || name == "#recycle" || name == "lost+found"
 }
+
+// Spare keeps the pictures that the collection has of other folders: a picture of the same name is refused.
+func (s *Pictures) Spare(folders []string) { s.others = folders }
 
 // Root returns the absolute path of the folder, without links.
 func (s *Pictures) Root() string { return s.root }
@@ -379,6 +383,12 @@ func (s *Pictures) read(p *madePicture, f found) error {
 		if s.unchanged(old, p.labels, f.info) {
 			return rows.ErrUnchanged
 		}
+		for _, other := range s.others {
+			if info, err := os.Stat(filepath.Join(other, f.path)); err == nil && isOf(old, info) {
+				return p.bad(fmt.Errorf("the collection has the picture of this name in %s: import a folder above both, or another collection",
+					other))
+			}
+		}
 		if s.Labels { // those that somebody has given stay
 			p.labels = append(slices.Clip(p.labels), old.Labels...)
 		}
@@ -414,11 +424,15 @@ func (s *Pictures) make(p *madePicture) error {
 	return nil
 }
 
+// isOf reports whether an item was made of a file, as the file is now.
+func isOf(it *db.Item, info fs.FileInfo) bool {
+	modified, _ := it.Fields["modified"].(time.Time)
+	return it.Fields["bytes"] == info.Size() && modified.Equal(info.ModTime().Truncate(time.Microsecond))
+}
+
 // unchanged reports whether an item has all that the import would give it, of a file that is as it was.
 func (s *Pictures) unchanged(old *db.Item, labels []string, info fs.FileInfo) bool {
-	modified, _ := old.Fields["modified"].(time.Time)
-	if old.Fields["bytes"] != info.Size() || !modified.Equal(info.ModTime().Truncate(time.Microsecond)) ||
-		s.Thumbnails && len(old.Payload) == 0 {
+	if !isOf(old, info) || s.Thumbnails && len(old.Payload) == 0 {
 		return false
 	}
 	for _, e := range s.encoders {
