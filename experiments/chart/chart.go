@@ -162,8 +162,9 @@ func round(a *plot.Axis) {
 	}
 }
 
-// RoundTicks returns 4 to 7 ticks at equal distances, from low or less to high or more. Their step is 1, 2, 2.5 or
-// 5 times a power of ten. It is the step that leaves the least room at the ends, and of such the smallest.
+// RoundTicks returns 4 to 7 ticks at equal distances, from low or less to high or more. Their step is 1, 2,
+// 2.5 or 5 times a power of ten. It is the step that leaves the least room at the ends, and of such the
+// smallest.
 func RoundTicks(low, high float64) (ticks plot.ConstantTicks) {
 	if !(high > low) {
 		low, high = low-.5, low+.5
@@ -184,7 +185,8 @@ func RoundTicks(low, high float64) (ticks plot.ConstantTicks) {
 		decimals++ // 2.5
 	}
 	for i := first; i <= last; i++ {
-		ticks = append(ticks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', decimals, 64)})
+		at := i * step
+		ticks = append(ticks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'f', decimals, 64)})
 	}
 	return ticks
 }

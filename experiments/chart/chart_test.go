@@ -43,14 +43,16 @@ func TestRoundTicksCover(t *testing.T) {
 		}
 		step := ticks[1].Value - ticks[0].Value
 		first, last := ticks[0].Value, ticks[len(ticks)-1].Value
-		if first > low+1e-6*step || last < high-1e-6*step || low-first > 1.001*step || last-high > 1.001*step {
+		if first > low+1e-6*step || last < high-1e-6*step || low-first > 1.001*step ||
+			last-high > 1.001*step {
 			t.Errorf("from %v to %v: from %v to %v", low, high, first, last)
 		}
 		for i, tick := range ticks {
 			if at := ticks[0].Value + float64(i)*step; math.Abs(tick.Value-at) > 1e-6*step {
 				t.Errorf("tick %d is at %v, not %v", i, tick.Value, at)
 			}
-			if x, err := strconv.ParseFloat(tick.Label, 64); err != nil || math.Abs(x-tick.Value) > 1e-6*step {
+			x, err := strconv.ParseFloat(tick.Label, 64)
+			if err != nil || math.Abs(x-tick.Value) > 1e-6*step {
 				t.Errorf("tick at %v has label %q", tick.Value, tick.Label)
 			}
 		}

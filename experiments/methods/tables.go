@@ -116,8 +116,8 @@ func (l *lab) draw() (*chart.Figure, error) {
 	}
 	styles := map[string]chart.CurveStyle{}
 	names, _ := groups(l.rows, (*row).method)
-	f := &chart.Figure{Columns: min(len(ticks), 2), Width: chart.PanelWidth, Height: vg.Length(max(320, 40+16*len(names))),
-		LegendWidth: 150}
+	f := &chart.Figure{Columns: min(len(ticks), 2), Width: chart.PanelWidth,
+		Height: vg.Length(max(320, 40+16*len(names))), LegendWidth: 150}
 	for i, name := range names {
 		styles[name] = styleOf(i, name)
 		f.Legend = append(f.Legend, styles[name])
