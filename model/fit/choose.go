@@ -7,14 +7,13 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/internal/parallel"
 	"github.com/fddhdb/fddhdb/model/internal/random"
 	"github.com/fddhdb/fddhdb/model/internal/rank"
 	"github.com/fddhdb/fddhdb/model/sum"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Sizes of a choice. They bound its time to seconds. For each modality they bound its
