@@ -48,13 +48,7 @@ func gather(folder string) ([]stamp, error) {
 
 // run learns from two thirds of the stamps, and prints what the others ask and answer.
 func run(ctx context.Context, stamps []stamp, folder string, words []string, out io.Writer) error {
-	d, err := db.OpenMemory(nil)
-	if folder != "" {
-		if _, err := os.Stat(folder); err == nil {
-			return fmt.Errorf("%q exists: give -db a new folder", folder)
-		}
-		d, err = db.Open(folder, nil)
-	}
+	d, err := open(folder)
 	if err != nil {
 		return err
 	}
@@ -79,7 +73,9 @@ func run(ctx context.Context, stamps []stamp, folder string, words []string, out
 	}
 	for _, s := range answer { // a picture that has no name, and names that have no picture
 		for _, m := range modalities {
-			err = errors.Join(err, e.put(batch, s.item(s.key+" ("+m+")", m), s))
+			if s.has(m) {
+				err = errors.Join(err, e.put(batch, s.item(s.key+" ("+m+")", m), s))
+			}
 		}
 	}
 	if err = errors.Join(err, batch.Commit(ctx)); err != nil {
@@ -100,6 +96,17 @@ func run(ctx context.Context, stamps []stamp, folder string, words []string, out
 		fmt.Fprintf(out, "\nSee the stamps: fddhdb explore %q --open\n", folder)
 	}
 	return nil
+}
+
+// open makes a database in a new folder or, without one, in memory.
+func open(folder string) (*db.DB, error) {
+	if folder == "" {
+		return db.OpenMemory(nil)
+	}
+	if _, err := os.Stat(folder); err == nil {
+		return nil, fmt.Errorf("%q exists: give -db a new folder", folder)
+	}
+	return db.Open(folder, nil)
 }
 
 // An example is a collection of stamps and what we know of them.
