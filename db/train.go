@@ -28,8 +28,9 @@ import (
 //		Activate: true,
 //	}
 //
-// Progress hears the stages "scan", "moments" if a map needs them, "statistics" and "encode", in
-// items; and "choose", in steps, if maps or a fusion are chosen.
+// Progress hears the stages "scan", "moments" if a map needs them, "statistics", "solve" and "encode", in
+// items. If settings are chosen, each trial has a stage of its own. It begins with "choose" and says what is
+// tried, such as choose image: hellinger, rbf; done and total are trials.
 type TrainOptions struct {
 	fit.Options // see package model
 

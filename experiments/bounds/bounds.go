@@ -364,7 +364,8 @@ func draw(s *sets.Set, lengths []*distances, steps []step) (*chart.Figure, error
 		Panels: []*plot.Plot{errors, apart, changes}, LegendWidth: 96}
 	styles := []chart.CurveStyle{{Color: chart.Blue}, {Color: chart.Vermillion, Dashes: []vg.Length{6, 3}},
 		{Color: chart.Green, Dashes: []vg.Length{2, 2}},
-		{Color: chart.Purple, Dashes: []vg.Length{8, 2, 2, 2}}, {Color: chart.Orange}}
+		{Color: chart.Purple, Dashes: []vg.Length{8, 2, 2, 2}}, {Color: chart.Orange},
+		{Color: chart.Blue, Dashes: []vg.Length{1, 3}}}
 	add := func(p *plot.Plot, i int, name string, points plotter.XYs) error {
 		style := styles[i%len(styles)]
 		if style.Name = name; name != "" {

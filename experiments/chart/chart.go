@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -91,6 +92,8 @@ func (f *Figure) draw(c draw.Canvas) error {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
 	for i, p := range f.Panels {
+		round(&p.X)
+		round(&p.Y)
 		column, top := i%f.Columns, c.Max.Y-vg.Length(i/f.Columns)*f.Height
 		left := vg.Length(column) * f.Width
 		p.Draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
@@ -141,34 +144,51 @@ func TicksAt(values []float64) plot.ConstantTicks {
 	return ticks
 }
 
-// SweepTicks returns ticks at the first sweep and at a few more.
-func SweepTicks(last int) plot.ConstantTicks {
-	step := 1
-	for decade := 1; last/step > 5; decade *= 10 {
-		for _, m := range []int{2, 5, 10} {
-			if last/step > 5 {
-				step = m * decade
-			}
-		}
-	}
-	ticks := []float64{1}
-	for x := step; x <= last; x += step {
-		if x > 1 {
-			ticks = append(ticks, float64(x))
-		}
-	}
-	return TicksAt(ticks)
-}
-
 // LeastSpan is the least difference in mAP that an axis, or the colours of a heat map,
 // span: noise must not look like structure.
 const LeastSpan = .03
 
-// Widen makes an axis span at least least, and leaves room at its ends.
+// Widen makes an axis span at least least.
 func Widen(a *plot.Axis, least float64) {
-	span := a.Max - a.Min
-	room := max(span*.06, (least-span)/2)
+	room := max(0, (least-(a.Max-a.Min))/2)
 	a.Min, a.Max = a.Min-room, a.Max+room
+}
+
+// round lets an axis without ticks of its own begin and end at round numbers, with ticks between.
+func round(a *plot.Axis) {
+	if _, none := a.Tick.Marker.(plot.DefaultTicks); none {
+		ticks := RoundTicks(a.Min, a.Max)
+		a.Tick.Marker, a.Min, a.Max = ticks, ticks[0].Value, ticks[len(ticks)-1].Value
+	}
+}
+
+// RoundTicks returns 4 to 7 ticks at equal distances, from low or less to high or more. Their step is 1, 2,
+// 2.5 or 5 times a power of ten. It is the step that leaves the least room at the ends, and of such the
+// smallest.
+func RoundTicks(low, high float64) (ticks plot.ConstantTicks) {
+	if !(high > low) {
+		low, high = low-.5, low+.5
+	}
+	decade := math.Floor(math.Log10((high - low) / 10))
+	step, first, last, least := 0., 0., 0., math.Inf(1)
+	for i := range 12 { // 12 steps, the first at most a tenth of the span, the last at least as long
+		s := []float64{1, 2, 2.5, 5}[i%4] * math.Pow(10, decade+float64(i/4))
+		const close = 1e-9 // what rounding leaves of a whole number of steps
+		from, to := math.Floor(low/s+close), math.Ceil(high/s-close)
+		room := (to-from)*s - (high - low)
+		if n := to - from + 1; n >= 4 && n <= 7 && room < least-close*(high-low) {
+			step, first, last, least = s, from, to, room
+		}
+	}
+	decimals := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
+	if s := step * math.Pow(10, float64(decimals)); math.Abs(s-math.Round(s)) > 1e-6 {
+		decimals++ // 2.5
+	}
+	for i := first; i <= last; i++ {
+		at := i * step
+		ticks = append(ticks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'f', decimals, 64)})
+	}
+	return ticks
 }
 
 // A Deviation is a point with the standard deviation of its height.

@@ -116,8 +116,8 @@ func (l *lab) draw() (*chart.Figure, error) {
 	}
 	styles := map[string]chart.CurveStyle{}
 	names, _ := groups(l.rows, (*row).method)
-	f := &chart.Figure{Columns: 2, Width: chart.PanelWidth, Height: vg.Length(max(320, 40+16*len(names))),
-		LegendWidth: 150}
+	f := &chart.Figure{Columns: min(len(ticks), 2), Width: chart.PanelWidth,
+		Height: vg.Length(max(320, 40+16*len(names))), LegendWidth: 150}
 	for i, name := range names {
 		styles[name] = styleOf(i, name)
 		f.Legend = append(f.Legend, styles[name])
@@ -126,7 +126,9 @@ func (l *lab) draw() (*chart.Figure, error) {
 		return chart.DirectionOf(r.From, r.To) + ", " + r.Split
 	})
 	for _, title := range panels {
-		byBits, byRecall := chart.NewPanel(title, "bits", "mAP"), chart.NewPanel(title, "recall", "precision")
+		byBits := chart.NewPanel(title+": by length", "bits", "mAP")
+		byRecall := chart.NewPanel(fmt.Sprintf("%s: %d bits", title, longest), "recall", "precision")
+		byRecall.X.Min, byRecall.X.Max, byRecall.Y.Min, byRecall.Y.Max = 0, 1, 0, 1
 		names, of := groups(of[title], (*row).method)
 		for _, name := range names {
 			var lengths, recalls plotter.XYs
@@ -147,7 +149,10 @@ func (l *lab) draw() (*chart.Figure, error) {
 		}
 		byBits.X.Tick.Marker = chart.TicksAt(ticks)
 		chart.Widen(&byBits.Y, chart.LeastSpan)
-		f.Panels = append(f.Panels, byBits, byRecall)
+		if len(ticks) > 1 {
+			f.Panels = append(f.Panels, byBits)
+		}
+		f.Panels = append(f.Panels, byRecall)
 	}
 	return f, nil
 }

@@ -58,7 +58,7 @@ func drawConvergence(l *lab) (*chart.Figure, error) {
 			}
 		}
 		chart.Widen(&p.Y, chart.LeastSpan)
-		p.X.Min, p.X.Max, p.X.Tick.Marker = 1, float64(max(last, 2)), chart.SweepTicks(last)
+		p.X.Min, p.X.Max = 0, float64(max(last, 4)) // 4: whole numbers at the ticks
 		f.Panels = append(f.Panels, p)
 	}
 	return f, nil

@@ -48,7 +48,7 @@ var house = plan{
 		// Programs and tests that stand on the whole product.
 		{"examples/backup": nil, "examples/embeddings": nil, "examples/neardup": nil, "examples/photos": nil,
 			"examples/quickstart": nil,
-			"examples/service":    nil, "examples/three": nil},
+			"examples/service":    nil, "examples/stamps": nil},
 		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}, "internal/manpage": nil},
 		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil,
 			"internal/effort": nil,

@@ -152,6 +152,11 @@ func (tr *trainer) choose(ctx context.Context, seen scanned,
 	if err != nil {
 		return taken, err
 	}
+	if tr.opensCentre(sets) {
+		if err := steps.begin(ctx, "centre"); err != nil {
+			return taken, err
+		}
+	}
 	other, resolved, err := tr.chooseCentre(ctx, sets, tunings, starts, solved)
 	if err != nil {
 		return taken, err
@@ -180,6 +185,9 @@ func (tr *trainer) choose(ctx context.Context, seen scanned,
 	if tr.measures() {
 		tunings, unfit = holdAll(choosers, tunings)
 	}
+	if err := steps.begin(ctx, "prior and start"); err != nil {
+		return taken, err
+	}
 	prior := tr.choosePrior(sets, tunings)
 	start := tr.chooseStart(sets, tunings, prior, len(starts))
 	taken = decision{
@@ -187,6 +195,9 @@ func (tr *trainer) choose(ctx context.Context, seen scanned,
 		start: cmp.Or(tr.opt.Start, start+1), hy: starts[start],
 	}
 	if tr.measures() {
+		if err := steps.begin(ctx, "fusion"); err != nil {
+			return taken, err
+		}
 		f := tr.newFuser(taken, tunings, start, solved[start], unfit, steps)
 		taken.fusion, taken.report, err = f.run(ctx)
 		return taken, err
@@ -201,7 +212,7 @@ func tune(ctx context.Context, choosers []*chooser, steps *steps) (tunings []*tu
 	for _, c := range choosers {
 		t := &tuning{bench: c.bench, tuned: c.given}
 		if c.open.any() {
-			if t, err = c.run(ctx, steps.step); err != nil {
+			if t, err = c.run(ctx, steps); err != nil {
 				return nil, err
 			}
 		}
@@ -222,7 +233,7 @@ func holdAll(choosers []*chooser, tunings []*tuning) (all []*tuning, unfit strin
 	return all, unfit
 }
 
-// steps counts the steps of a choice, and reports them.
+// steps counts the steps of a choice, and reports what is tried.
 type steps struct {
 	total, done int
 	fusion      int // of total: the last ones, which learn the fusion
@@ -248,18 +259,20 @@ func (tr *trainer) stepsOf(sets *labelSets, choosers []*chooser) *steps {
 	return s
 }
 
-func (s *steps) step() {
-	s.done++
-	if s.report != nil {
-		s.report("choose", int64(s.done), int64(s.total))
+// begin reports what is tried next, unless the context is cancelled.
+func (s *steps) begin(ctx context.Context, what string) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
+	if s.report != nil && s.total > 0 {
+		s.report("choose "+what, int64(s.done), int64(s.total))
+	}
+	return nil
 }
 
 // skipRounds ends the choice of settings. A second round may not have been needed.
 func (s *steps) skipRounds() {
-	for s.done < s.total-s.fusion {
-		s.step()
-	}
+	s.done = max(s.done, s.total-s.fusion)
 }
 
 // choosers returns a chooser for each modality that has been sampled: for those with an open setting, and for

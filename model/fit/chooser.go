@@ -179,12 +179,10 @@ func (c *chooser) otherWidths(kind model.MapKind) []float64 {
 func (c *chooser) steps() int { return len(c.featureKinds()) + len(c.otherMaps()) + 1 }
 
 // run chooses features, map, width and gamma. It takes what is given, and defaults, where nothing can be
-// chosen. It fails only if the context is cancelled. It calls step after each map.
-func (c *chooser) run(ctx context.Context, step func()) (*tuning, error) {
-	unfit := func(why string, steps int) *tuning {
-		for range steps {
-			step()
-		}
+// chosen. It fails only if the context is cancelled.
+func (c *chooser) run(ctx context.Context, steps *steps) (*tuning, error) {
+	unfit := func(why string, left int) *tuning {
+		steps.done += left
 		return &tuning{bench: c.bench, tuned: c.given, choice: &Choice{Items: len(c.xs), Unfit: why}}
 	}
 	if why := c.unfit(); why != "" {
@@ -193,7 +191,8 @@ func (c *chooser) run(ctx context.Context, step func()) (*tuning, error) {
 	s := &search{chooser: c}
 	var outcomes []*outcome // the best of each setting
 	try := func(at setting) error {
-		if err := ctx.Err(); err != nil {
+		what := fmt.Sprintf("%s: %v, %v", c.modality.Name, at.features, at.kind)
+		if err := steps.begin(ctx, what); err != nil {
 			return err
 		}
 		// The default, 0.01, comes first, then places around it. Later settings start
@@ -215,7 +214,7 @@ func (c *chooser) run(ctx context.Context, step func()) (*tuning, error) {
 		if o != nil {
 			outcomes = append(outcomes, o)
 		}
-		step()
+		steps.done++
 		return nil
 	}
 	for _, k := range c.featureKinds() {
@@ -239,11 +238,14 @@ func (c *chooser) run(ctx context.Context, step func()) (*tuning, error) {
 	if len(maps) > 1 && best.Map.Size(c.anchors, c.modality.Dim) < c.need {
 		maps = maps[1:] // the method needs more features than there are anchors
 	}
+	if err := steps.begin(ctx, c.modality.Name+": width and gamma"); err != nil {
+		return nil, err
+	}
 	chosen, held, err := s.refine(ctx, simplest(maps))
 	if err != nil {
 		return nil, err
 	}
-	step()
+	steps.done++
 	return &tuning{bench: c.bench, tuned: tuned{setting: chosen.setting(), gamma: chosen.Gamma}, held: held,
 		choice: &Choice{Items: len(c.xs), Queries: c.queries, MAP: chosen.MAP, StdErr: chosen.StdErr,
 			Tried: s.tried}}, nil

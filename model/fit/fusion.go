@@ -94,7 +94,7 @@ func (tr *trainer) newFuser(taken decision, tunings []*tuning, start int, solved
 				}
 			}
 		}
-		steps.step()
+		steps.done++
 	}
 	return f
 }

@@ -117,10 +117,10 @@ type Options struct {
 	// leave at the beginning, as far as that can be found out. Negative means no limit.
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 
-	// Progress, if not nil, is called from Train's goroutine after each block of items. In stage "choose" it
-	// is called after each map that was tried. If a fusion is learned it is also called after the projections
-	// of each modality. total is 0 while it is unknown. It has the form of an
-	// event.Progress of package db/event.
+	// Progress, if not nil, is called from Train's goroutine after each block of items. While settings are
+	// chosen it is called before each trial, and the stage says what is tried, such as
+	// "choose image: hellinger, rbf". total is 0 while it is unknown. It has the form of an event.Progress of
+	// package db/event.
 	Progress func(stage string, done, total int64) `json:"-"`
 }
 

@@ -7,13 +7,14 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/internal/parallel"
 	"github.com/fddhdb/fddhdb/model/internal/random"
 	"github.com/fddhdb/fddhdb/model/internal/wire"
 	"github.com/fddhdb/fddhdb/model/sum"
-	"gonum.org/v1/gonum/floats"
 )
 
 // Result is the result of a training.
@@ -188,6 +189,9 @@ func train(ctx context.Context, modalities []model.Modality, src sum.Source, eng
 		return nil, err
 	}
 	clock.phase("statistics")
+	if opt.Progress != nil {
+		opt.Progress("solve", 0, 0)
+	}
 	m, conditions, err := m.Refit(stats, nil)
 	if err != nil {
 		return nil, err

@@ -170,11 +170,12 @@ func TestReport(t *testing.T) {
 	r := trained(t, data, settled(modalitiesOf([]int{6, 3}), Options{
 		Bits: 16, Sweeps: 5, Map: map[string]model.MapKind{"text": model.MapLinear},
 		Progress: func(phase string, done, total int64) {
-			failIf(t, done != 90 || total != 90 && phase != "scan", "%s: %d of %d", phase, done, total)
+			failIf(t, phase != "solve" && (done != 90 || total != 90 && phase != "scan"), "%s: %d of %d",
+				phase, done, total)
 			phases = append(phases, phase)
 		},
 	}))
-	d := cmp.Diff([]string{"scan", "statistics"}, phases)
+	d := cmp.Diff([]string{"scan", "statistics", "solve"}, phases)
 	failIf(t, d != "", "%v", d)
 	rep := r.Report
 	failIf(t, rep.TrainItems != 90 || rep.Labels != 3 || rep.LabelSets != 3 || rep.Bits != 16 ||
@@ -431,7 +432,7 @@ func TestTrainCancels(t *testing.T) {
 				if blocks > 0 {
 					blocks++
 				}
-				if p == phase && blocks == 0 {
+				if strings.HasPrefix(p, phase) && blocks == 0 {
 					cancel()
 					blocks = 1
 				}
@@ -461,6 +462,9 @@ func TestTrainReportsFromItsGoroutine(t *testing.T) {
 	modalities := modalitiesOf([]int{8, 5})
 	_, err := Train(t.Context(), modalities, counting,
 		settled(modalities, Options{Anchors: 20, Progress: func(phase string, done, _ int64) {
+			if phase == "solve" { // of which no steps are told
+				return
+			}
 			failIf(t, done != min(last+sum.BlockItems, n) || asked > done+sum.BlockItems,
 				"%s: %d done after %d, %d asked for", phase, done, last, asked)
 			last = done

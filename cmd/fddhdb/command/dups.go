@@ -136,8 +136,11 @@ func (o *dups) found() iter.Seq2[db.Group, error] {
 
 // each calls f with each group that is asked for.
 func (o *dups) each(f func(db.Group) error) error {
+	o.Progress().Report("comparing", 0, 0)
+	defer o.Progress().End()
 	n := 0
 	for g, err := range o.found() {
+		o.Progress().End() // as f may print
 		if err == nil {
 			err = f(g)
 		}

@@ -138,6 +138,7 @@ func (o *reembedding) exchange() error {
 
 // fill makes the vectors of items that have none.
 func (o *reembedding) fill() error {
+	o.Progress().Report("encoding", 0, 0) // an encoder may take a while to start
 	var encoders []db.Encoder
 	var err error
 	if o.command != "" {

@@ -29,8 +29,9 @@ type Progress struct {
 }
 
 const (
-	redrawn  = 100 * time.Millisecond // between two looks at what has changed
-	barWidth = 30
+	redrawn     = 100 * time.Millisecond // between two looks at what has changed
+	leastWorked = time.Second            // before a rate is shown: the first steps say little
+	barWidth    = 30
 )
 
 // NewProgress returns a Progress on any writer.
@@ -93,7 +94,7 @@ func (p *Progress) draw() {
 	p.shown = width
 }
 
-// line returns what is shown at a time. The rate is that of the whole stage, up to the last
+// line returns what is shown at a time. The rate is the one of the whole stage, up to the last
 // step that was told: between steps it stays, and the rest becomes shorter.
 func (p *Progress) line(now time.Time) string {
 	count := func(n int64) string {
@@ -113,7 +114,7 @@ func (p *Progress) line(now time.Time) string {
 		line += " " + count(p.done)
 	}
 	took := now.Sub(p.began).Truncate(time.Second)
-	if worked := p.last.Sub(p.began); worked > 0 && p.done > p.first {
+	if worked := p.last.Sub(p.began); worked >= leastWorked && p.done > p.first {
 		rate := float64(p.done-p.first) / worked.Seconds()
 		if rate >= 1 {
 			line += fmt.Sprintf(", %s a second", count(int64(rate)))

@@ -69,6 +69,10 @@ func TestProgressOfTime(t *testing.T) {
 		expect(after(2*time.Second), "copying, 2s")
 		p.Bytes("copying", 3_000_000, 0)
 		expect(after(500*time.Millisecond), "copying 3.0 MB, 1.5 MB a second, 2s")
+		p.Report("choose image: raw", 7, 36)
+		expect(after(300*time.Millisecond), "choose image: raw  19% "+bar(5)+" 7 of 36, 0s")
+		p.Report("choose image: raw", 8, 36) // the first steps say little of the rest
+		expect(after(20*time.Second), "choose image: raw  22% "+bar(6)+" 8 of 36, 20s")
 		p.End()
 		expect(after(time.Hour), "")
 	})

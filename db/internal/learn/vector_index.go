@@ -109,6 +109,12 @@ func (c Collection) indexVectors(ctx context.Context, t int,
 			}
 		}
 	}()
+	tell := func(stage string, done, total int64) {
+		if opt.Progress != nil {
+			opt.Progress(stage, done, total)
+		}
+	}
+	tell("centres", 0, 0)
 	found, err := c.findCells(ctx, id, opt)
 	if err != nil {
 		return nil, err
@@ -132,9 +138,7 @@ func (c Collection) indexVectors(ctx context.Context, t int,
 			return nil, err
 		}
 		total = max(total, int64(left)+takeInBlock)
-		if opt.Progress != nil {
-			opt.Progress("encode", total-int64(left), total)
-		}
+		tell("encode", total-int64(left), total)
 		if left == 0 {
 			break
 		}
@@ -151,10 +155,7 @@ func (c Collection) indexVectors(ctx context.Context, t int,
 		return nil, err
 	}
 	took("encode")
-	if opt.Progress != nil {
-		opt.Progress("measure", 0, int64(len(found.held)))
-	}
-	curve, err := c.measureIndex(ctx, t, id, found.held, opt.Workers)
+	curve, err := c.measureIndex(ctx, t, id, found.held, opt.Workers, tell)
 	if err != nil {
 		return nil, err
 	}
@@ -302,9 +303,10 @@ type neighbor struct {
 // no search of a measurement has to read a vector.
 const beyond = 28
 
-// measureIndex measures an index with the vectors of modality t of some rows.
+// measureIndex measures an index with the vectors of modality t of some rows. It tells how many points are
+// measured.
 func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows []uint32,
-	workers int) (curve []record.RecallAt, err error) {
+	workers int, tell event.Progress) (curve []record.RecallAt, err error) {
 	err = c.look(func(v *state.View, cv *state.CollectionView) error {
 		x := cv.IndexNumber(index)
 		if x == nil {
@@ -325,6 +327,8 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 				p.k = 1 + beyond
 			}
 		}
+		points := int64(len(measuredK) * len(measuredReach))
+		tell("measure", 0, points)
 		if err := findNearest(ctx, v, cv, t, probes, workers); err != nil {
 			return err
 		}
@@ -332,7 +336,7 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 		none := func(p *probe) bool { return len(p.nearest) == 0 }
 		probes = slices.DeleteFunc(probes, none)
 		some, others = slices.DeleteFunc(some, none), slices.DeleteFunc(others, none)
-		for _, k := range measuredK {
+		for i, k := range measuredK {
 			for _, p := range probes {
 				p.known = map[uint32]float32{}
 				for _, n := range p.nearest {
@@ -340,7 +344,8 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 				}
 			}
 			found := false // by a smaller reach, what is ample
-			for _, reach := range measuredReach {
+			for j, reach := range measuredReach {
+				tell("measure", int64(i*len(measuredReach)+j), points)
 				ask := func(probes []*probe) error {
 					return work.ParallelBy(ctx, workers, 1, len(probes), func(i int) error {
 						return probes[i].ask(ctx, tools, v, cv, t, search.ByCells{Index: index, Reach: reach},
