@@ -426,6 +426,11 @@ func (o *searching) chooseEncoder() (chosen *db.Encoder, err error) {
 	case o.turns:
 		return nil, exit.Usagef("--turns: collection %q compares vectors, and only codes by pdq have turns", o.c.Name())
 	case len(names) == 0:
+		if len(o.texts) == 1 && o.from == "" {
+			if o.labels = api.CodeOfWords(o.ctx, o.c, o.texts[0]); o.labels != nil {
+				return nil, nil
+			}
+		}
 		at := o.from
 		if at == "" {
 			at = o.schema.Modalities[0].Name

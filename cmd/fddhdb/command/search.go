@@ -394,7 +394,7 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 	}
 	switch {
 	case o.labels != nil:
-		return answer(o.typed(), db.Query{Code: o.labels})
+		return answer(strings.Join(append(o.args[1:], o.texts...), " "), db.Query{Code: o.labels})
 	case o.key != "":
 		return answer(o.key, db.Query{Key: o.key, From: o.from, ExcludeSelf: o.excludeSelf})
 	case o.code != "":
