@@ -251,7 +251,7 @@ func TestTexts(t *testing.T) {
 	}{
 		`{"text":"fail"}`:                                {502, "encoder has failed: no memory"},
 		`{"text":"many"}`:                                {429, "overloaded"},
-		`{"text":"a","from":"y"}`:                        {400, `from: unknown modality \"y\"`},
+		`{"text":"a","from":"y"}`:                        {400, `from: \"y\": the encoders of texts are for x`},
 		`{"text":" \n"}`:                                 {400, "blank"},
 		`{"text":"a","facet_limit":-1}`:                  {400, "facet_limit"},
 		`{"text":"a","vector":[1]}`:                      {400, "one of vector, key, code and text"},

@@ -167,7 +167,7 @@ func (r *request) embed(ctx context.Context, c api.Collection, from string, inpu
 	possible := r.s.modalitiesOf(r.PathValue("database"), c.Name(), input)
 	known := func(m db.Modality) bool { return m.Name == from }
 	switch {
-	case from != "" && !slices.ContainsFunc(schema.Modalities, known):
+	case len(possible) == 0 && from != "" && !slices.ContainsFunc(schema.Modalities, known):
 		return nil, fault.Invalid("from: unknown modality %q", from)
 	case input == db.InputText && len(content) > maxText:
 		return nil, fmt.Errorf("%w: text: it has %d bytes, and %d are possible", rest.ErrTooLarge, len(content),
