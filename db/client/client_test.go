@@ -204,6 +204,17 @@ func exercise(t *testing.T, d api.Database) (log []string) {
 	say("expect", nil, c.PutIf(ctx, all[3], nil))
 	old, err := c.Get(ctx, all[3].Key)
 	say("get", old, err)
+	typesOf := func(it *db.Item) string { return fmt.Sprintf("%#v", it.Fields) }
+	first, err := c.Get(ctx, all[0].Key) // whose price is 0
+	say("types", typesOf(first), err)
+	for it, err := range c.Items(ctx, "has(image)") {
+		say("types of an item", typesOf(it), err)
+	}
+	hits, err := c.Search(ctx, db.Query{Key: all[0].Key, From: "image", K: 3, Include: db.IncludeFields})
+	say("hits", nil, err)
+	for _, h := range hits.Hits {
+		say("types of a hit", typesOf(h.Item), nil)
+	}
 	changed := *old
 	changed.Fields = map[string]any{"year": int64(1), "price": 2.0}
 	say("put if", nil, c.PutIf(ctx, &changed, old))

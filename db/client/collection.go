@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
@@ -131,7 +132,41 @@ func (c *Collection) Get(ctx context.Context, key string) (*db.Item, error) {
 	if key == "" {
 		return nil, fault.NotFound("item %q", key)
 	}
-	return ask[db.Item](ctx, c.d, c.path+"/items/"+escape(key)+c.view, nil)
+	it, err := ask[db.Item](ctx, c.d, c.path+"/items/"+escape(key)+c.view, nil)
+	return c.typed(it), err
+}
+
+// typed gives the fields of an item their types: in JSON times are text, and floats may look like integers.
+// A field that has come since the handle was made keeps what JSON says.
+func (c *Collection) typed(it *db.Item) *db.Item {
+	if it == nil || len(it.Fields) == 0 {
+		return it
+	}
+	for _, f := range c.schema.Fields {
+		switch v := it.Fields[f.Name].(type) {
+		case string:
+			if t, err := time.Parse(time.RFC3339Nano, v); f.Type == db.Time && err == nil {
+				it.Fields[f.Name] = t
+			}
+		case int64:
+			if f.Type == db.Float {
+				it.Fields[f.Name] = float64(v)
+			}
+		}
+	}
+	return it
+}
+
+// answer asks for hits.
+func (c *Collection) answer(ctx context.Context, verb string, q *rest.Query) (*db.Result, error) {
+	r, err := ask[db.Result](ctx, c.d, c.path+verb+c.view, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range r.Hits {
+		c.typed(h.Item)
+	}
+	return r, nil
 }
 
 func (c *Collection) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
@@ -174,7 +209,8 @@ func (c *Collection) items(ctx context.Context, v url.Values, where string, args
 	}
 	return lines(ctx, c, ":export", v, func(line []byte) (*db.Item, error) {
 		it := new(db.Item)
-		return it, json.Unmarshal(line, it)
+		err := json.Unmarshal(line, it)
+		return c.typed(it), err
 	})
 }
 
@@ -265,13 +301,13 @@ func (c *Collection) Facets(ctx context.Context, q db.FacetQuery) (*db.Facets, e
 }
 
 func (c *Collection) Search(ctx context.Context, q db.Query) (*db.Result, error) {
-	return ask[db.Result](ctx, c.d, c.path+":search"+c.view, rest.NewQuery(&q))
+	return c.answer(ctx, ":search", rest.NewQuery(&q))
 }
 
 func (c *Collection) SearchRadius(ctx context.Context, q db.Query, radius int) (*db.Result, error) {
 	f := rest.NewQuery(&q)
 	f.Radius = &radius
-	return ask[db.Result](ctx, c.d, c.path+":radius"+c.view, f)
+	return c.answer(ctx, ":radius", f)
 }
 
 func (c *Collection) Pairs(ctx context.Context, q db.PairQuery) iter.Seq2[db.Pair, error] {
