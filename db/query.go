@@ -46,7 +46,8 @@ import (
 type Query struct {
 	// From is the modality of Vector or Sparse; dense and sparse modalities take either. With Key it is
 	// the modality whose stored vector is encoded. Without From, in an index-only collection, or where
-	// the item lacks that vector, the stored code of the item is the query.
+	// the item lacks that vector, the stored code of the item is the query. If the collection has one
+	// modality, the item's vector then orders the items with equally near codes.
 	From string
 
 	// To, if not empty, restricts the answer to items that have this modality.

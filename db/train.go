@@ -414,9 +414,10 @@ func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
 	return code, z, err
 }
 
-// EncodeQuery returns the code that a query starts from, bits/8 bytes, and the
-// real-valued projection whose signs it is, nil where the query has none: by a code, or
-// by the key of an item without the vector. By a key it reads the item, as Get does.
+// EncodeQuery returns the code that a query starts from, bits/8 bytes, and its real-valued projection, nil
+// where the query has none: by a code, or by the key of an item without the vector. The code is the signs of
+// the projection, but for a key without From: there it is the item's own. By a key it reads the item, as Get
+// does.
 func (c *Collection) EncodeQuery(ctx context.Context, q Query) (code []byte, z []float64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err

@@ -669,3 +669,42 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 		failIf(t, !errors.Is(err, db.ErrInvalid), "%s: %v", name, err)
 	}
 }
+
+// An item by its key finds the items of its code in the order of its vector, where the collection has one
+// modality: itself first, though it has the code of its labels and not that of its vector.
+func TestKeyOfOneModality(t *testing.T) {
+	t.Parallel()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	t.Cleanup(func() { dbkit.MustClose(t, d) })
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}}}))(t)
+	var items []*db.Item
+	for _, it := range dbkit.Pairs(120, synth.Config{Seed: 3}) {
+		it.Vectors = map[string][]float32{"image": it.Vectors["image"]}
+		items = append(items, it)
+	}
+	train(t, c, items, db.TrainOptions{Options: fit.Options{Bits: 16}})
+	cosine := func(a, b []float32) float64 {
+		var ab, aa, bb float64
+		for i := range a {
+			ab, aa, bb = ab+float64(a[i]*b[i]), aa+float64(a[i]*a[i]), bb+float64(b[i]*b[i])
+		}
+		return ab / math.Sqrt(aa*bb)
+	}
+	byKey := map[string]*db.Item{}
+	for _, it := range dbkit.AllItems(t, c) {
+		byKey[it.Key] = it
+	}
+	for _, it := range items[:20] {
+		r := need(c.Search(ctx, db.Query{Key: it.Key, K: 120}))(t)
+		failIf(t, r.Hits[0].Key != it.Key || r.Hits[0].Distance != 0, "item %s finds %+v first", it.Key, r.Hits[0])
+		last := math.Inf(1)
+		for _, h := range r.Hits {
+			if !slices.Equal(byKey[h.Key].Code, byKey[it.Key].Code) {
+				break
+			}
+			similar := cosine(byKey[h.Key].Vectors["image"], byKey[it.Key].Vectors["image"])
+			failIf(t, similar > last+.02, "item %s: %s with %g behind %g", it.Key, h.Key, similar, last)
+			last = similar
+		}
+	}
+}

@@ -561,6 +561,16 @@ func (c *collection) start(a *answer, q *Query,
 		if a.code = code; !ok {
 			return db.ErrInvalid
 		}
+		if q.From != "" || c.indexOnly || len(c.schema.Modalities) != 1 {
+			return nil
+		}
+		only := c.schema.Modalities[0].Name // whose vector orders the items of a code
+		if x = c.items[q.Key].vectors[only]; x != nil && slices.Contains(a.sp.modalities, only) {
+			var err error
+			if _, a.Projection, err = encode(only, x); err != nil && !errors.Is(err, db.ErrInvalid) {
+				return err // a vector too far away has no projection
+			}
+		}
 		return nil
 	}
 	if !slices.Contains(a.sp.modalities, q.From) {

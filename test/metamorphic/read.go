@@ -447,6 +447,9 @@ func (s *question) prepare(query *Query) error {
 		return want
 	}
 	if want == nil {
+		if query.Key != "" && query.From == "" {
+			return nil // the code is the item's own
+		}
 		return oracle.Signs(s.a.code, s.a.Projection)
 	}
 	_, serr := s.handle.Search(s.h.ctx, s.q)

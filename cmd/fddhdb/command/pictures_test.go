@@ -417,7 +417,7 @@ func TestPicturesByProgramOfServer(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	folder, _ := album(t)
 	f := empty(t)
-	must(t, "init", f.db, "--modality", "image:2")
+	must(t, "init", f.db, "--modality", "image:2", "--field", "bytes:int", "--field", "modified:time")
 	must(t, "encoder", f.db, "--input", "file", "--set", `image=sh -c 'while read f; do echo "[1, 2]"; done'`)
 	url, _ := startServe(t, f.db)
 	url += "/" + strings.TrimSuffix(filepath.Base(f.db), ".db")

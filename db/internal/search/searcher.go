@@ -229,7 +229,9 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	case byCode:
 		s.p.direction = nil
 	case byScore: // without a projection the distance decides the score: the order is the same
-		s.byScore = s.p.Z != nil
+		if s.byScore = s.p.Z != nil; s.byScore {
+			s.p.Code = s.p.scorer.Code() // also of an item that has a code of its own
+		}
 	}
 	if err = s.checkSimilarity(q.Order); err == nil && q.After != "" {
 		s.after, err = s.position(q.After, q.Order)
@@ -463,10 +465,10 @@ func (s *Searcher) codeOf(n uint32) (codec.Code, error) {
 }
 
 // A Point is the place of a query in a space: its code, and its projection if it starts from a vector. A
-// query by the features of a stored item has a projection; a query by a code, or by the stored code of an
-// item, has none. Several goroutines may read a Point.
+// query by the features of a stored item has a projection; a query by a code has none. Several goroutines may
+// read a Point.
 type Point struct {
-	Code codec.Code // signs of Z, or the given code; do not write to it
+	Code codec.Code // signs of Z, or the given code, or that of a stored item; do not write to it
 	Z    []float64  // projection, one number a bit; nil for a query by code
 
 	// direction is the direction of Z, for similarities; nil: the order needs none.
@@ -509,7 +511,8 @@ func (q *Query) checkStart() error {
 }
 
 // encode makes the Point of a query. A query by key sets self, and takes the first of these that exists: the
-// projection of the stored vector of modality From, if From is given; the code of the item.
+// projection of the stored vector of modality From, if From is given; the code of the item. Where there is one
+// modality, its vector orders the items that have this code.
 func (s *Searcher) encode() (*Point, error) {
 	cv, q := s.Cv, &s.q
 	switch {
@@ -540,10 +543,13 @@ func (s *Searcher) encode() (*Point, error) {
 		return nil, err
 	}
 	s.self = row
-	if q.From != "" {
-		t, err := cv.ModalityOf(q.From)
-		if err != nil {
-			return nil, err
+	var own *Point // of the item's vector
+	if q.From != "" || len(cv.Modalities) == 1 {
+		t := 0
+		if q.From != "" {
+			if t, err = cv.ModalityOf(q.From); err != nil {
+				return nil, err
+			}
 		}
 		if !cv.IndexOnly {
 			x, found, err := record.ReadVector(s.V.Snap, cv.ID, row, t, cv.Modalities[t])
@@ -551,7 +557,9 @@ func (s *Searcher) encode() (*Point, error) {
 				return nil, err
 			}
 			if found {
-				return s.Project(t, x)
+				if own, err = s.Project(t, x); q.From != "" {
+					return own, err
+				}
 			}
 		}
 	}
@@ -562,6 +570,10 @@ func (s *Searcher) encode() (*Point, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if own != nil {
+		own.Code = code
+		return own, nil
 	}
 	return &Point{Code: code}, nil
 }
