@@ -479,8 +479,9 @@ func (o *importing) loadNew(d api.Database) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.create(d, schema)
+	c, err := d.CreateCollection(o.ctx, o.collection, schema)
 	if errors.Is(err, db.ErrExists) {
+		err = exit.Wrap(err, "leave out --init to import into it, or name another one with --collection")
 		old, there := d.Collection(o.ctx, o.collection)
 		switch {
 		case there != nil:

@@ -190,13 +190,11 @@ func (o *searching) check() (err error) {
 		return exit.Usagef("search needs a query: WORDS, --text TEXT, --words WORDS, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
 	case given > 1:
 		return exit.Usagef("search takes one of WORDS, --text, --picture, --vectors, --vector, --key, --code and --codes, not several")
-	case o.vectors+o.vector != "" && o.from == "":
-		return exit.Usagef("--from NAME is missing: the modality that the vectors are of")
 	case o.from != "" && byCode:
 		return exit.Usagef("--from: a query by code is of no modality: leave it out")
 	case o.given("row") && o.vectors+o.codes == "":
 		return exit.Usagef("--row names a row of --vectors or --codes, neither of which is given")
-	case o.excludeSelf && o.key == "":
+	case o.excludeSelf && o.key == "" && len(o.args) < 2:
 		return exit.Usagef("--exclude-self leaves out the item of --key, which is not given")
 	case o.given("recall") && (o.given("radius") || o.rerank != "auto"):
 		return exit.Usagef("--recall is of the nearest items: leave out --radius and --rerank")
@@ -232,7 +230,9 @@ type queryName = any
 // typed returns the words behind DIR, which need no quotes.
 func (o *searching) typed() string { return strings.Join(o.args[1:], " ") }
 
-// chooseQuery makes of words a query that the collection can answer.
+// chooseQuery makes of words the first query that the collection can answer: by the item with this key; by the
+// file of a picture; by a text; by labels that a model has learned. Indexed words are fused with the last two,
+// or stand alone.
 func (o *searching) chooseQuery(words string) error {
 	takes := func(input db.EncoderInput) bool {
 		if hash := perceptual.Named(o.schema.Hash); hash != nil {
@@ -241,6 +241,27 @@ func (o *searching) chooseQuery(words string) error {
 		return slices.ContainsFunc(o.schema.Encoders, func(e db.Encoder) bool {
 			return e.Input == input && (e.Modality == o.from || o.from == "" && !e.Standby)
 		})
+	}
+	_, err := o.c.Get(o.ctx, words)
+	switch {
+	case err == nil:
+		o.key = words
+		return nil
+	case !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid):
+		return err
+	}
+	if source.IsPicture(words) {
+		switch is := isFile(words); {
+		case is && takes(db.InputFile):
+			o.picture = []string{words}
+			return checkInputs(nil, o.picture)
+		case is && o.schema.Bits == 0:
+			return exit.Failedf("search %q: collection %q has no encoder of pictures: %s --set NAME=COMMAND stores one, such as builtin:look for the vectors of import --pictures",
+				words, o.c.Name(), encoderVerb(o.dir, o.collection, db.InputFile))
+		case takes(db.InputFile):
+			return exit.Failedf("search %q: there is no such file, and collection %q has no item with this key: --text searches by a text",
+				words, o.c.Name())
+		}
 	}
 	indexed := slices.ContainsFunc(o.schema.Fields, func(f db.Field) bool { return f.Words })
 	if takes(db.InputText) { // a text may have no word, such as an emoji, or more than Query.Words
@@ -253,28 +274,13 @@ func (o *searching) chooseQuery(words string) error {
 	if indexed && given == "" && !o.given("radius") && o.after == "" && !o.given("min-similarity") {
 		o.words = words
 	}
-	picture := source.IsPicture(words) && takes(db.InputFile)
-	switch {
-	case picture && isFile(words):
-		o.picture, o.words = []string{words}, given
-		return checkInputs(nil, o.picture)
-	case !picture && takes(db.InputText):
+	if takes(db.InputText) {
 		o.texts = []string{words}
 		return checkInputs(o.texts, nil)
 	}
-	_, err := o.c.Get(o.ctx, words)
-	switch {
-	case err == nil:
-		o.key, o.words = words, given
-	case !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid):
-		return err
-	case picture:
-		return exit.Failedf("search %q: there is no such file, and collection %q has no item with this key: --text searches by a text",
-			words, o.c.Name())
-	case o.words == given:
-		if o.labels = api.CodeOfWords(o.ctx, o.c, words); o.labels == nil {
-			return o.nothingTyped(words)
-		}
+	o.labels = api.CodeOfWords(o.ctx, o.c, words)
+	if o.labels == nil && o.words == given {
+		return o.nothingTyped(words)
 	}
 	return nil
 }
@@ -338,10 +344,24 @@ func (o *searching) run() (err error) {
 		if err := o.chooseQuery(o.typed()); err != nil {
 			return err
 		}
+		if o.excludeSelf && o.key == "" {
+			return exit.Usagef("--exclude-self leaves out the item of a key, and %q is none", o.typed())
+		}
 	}
 	if o.words != "" && !slices.ContainsFunc(o.schema.Fields, func(f db.Field) bool { return f.Words }) {
 		return exit.Usagef("--words: no field of collection %q has an index of words: %s --index-words FIELD makes one",
 			o.c.Name(), verbLine("alter", o.dir, o.collection))
+	}
+	if o.vectors+o.vector != "" && o.from == "" {
+		if len(o.schema.Modalities) != 1 {
+			var names []string
+			for _, m := range o.schema.Modalities {
+				names = append(names, m.Name)
+			}
+			return exit.Usagef("--from NAME is missing: the modality that the vectors are of: %s",
+				term.OrDash(strings.Join(names, ", ")))
+		}
+		o.from = o.schema.Modalities[0].Name
 	}
 	var encoder *db.Encoder
 	if len(o.picture)+len(o.texts) > 0 && o.schema.Bits == 0 {
