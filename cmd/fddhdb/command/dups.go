@@ -60,7 +60,7 @@ func dupsCommand(e *env) *cobra.Command {
 		Each line of JSON has a cursor: --after CURSOR goes on behind it. Pairs behind the last
 		cursor are those of items that have been stored since.`, `
 		fddhdb dups photos.db
-		fddhdb dups hashes.db --radius 8 --keep "max width" --delete 217
+		fddhdb dups hashes.db --radius 8 --keep "max bytes" --delete 217
 		fddhdb dups hashes.db --radius 8 --pairs --json
 		fddhdb dups photos.db --modality image --min-similarity .97
 		fddhdb dups hashes.db --collection uploads --against banned --radius 31`).onCollection().inSpace().filtered().printsLines()
