@@ -24,8 +24,8 @@ import (
 // similarity. By codes they are exact. By an index of vectors (IndexVectors) items may be missing, and a page
 // behind a cursor may come from another replica, which misses others. Ties come by age within a shard, as in
 // one database, and by key across shards. RerankAuto is RerankProjection if shards would choose differently.
-// The row in a hit counts within its shard only: ignore it. By a Key without From no vector orders the items of
-// a code.
+// The row in a hit counts within its shard only: ignore it. By a Key without From no vector orders the items
+// of a code.
 type Query struct {
 	db.Query
 

@@ -52,11 +52,11 @@ func searchCommand(e *env) *cobra.Command {
 		Search finds the items whose codes differ from the code of the query in the fewest
 		bits. It is exact: no item that it leaves out is nearer.
 
-		WORDS are a text where an encoder or a hash reads texts, and words of the texts of
-		items where fields have an index of words (both answers are then merged). Elsewhere
-		they are the key of an item, or labels that a model has learned: the items whose
-		codes are like theirs are found, with the label or without. The file of a picture
-		finds pictures, and so does a key that ends as such a file. A query is else one of
+		WORDS are the first of these that fits: the key of an item; the file of a picture; a
+		text, where an encoder or a hash reads texts; labels that a model has learned, which
+		find items whose codes are like theirs, with the label or without. Where fields have
+		an index of words, these go with the last two, and both answers are merged. A query is
+		else one of
 		  --text TEXT       a text, of which an encoder makes a vector (see encoder); repeat
 		                    it for several queries
 		  --picture FILE    a picture, of which an encoder of files makes a vector; repeat it
@@ -67,9 +67,10 @@ func searchCommand(e *env) *cobra.Command {
 		                    --row N, counted from 0. - is standard input: a .npy, or text, a
 		                    vector a line, each answered as it comes
 		  --vector v,v,...  a vector of --from; of a sparse one i:v,i:v,...
-		  --key KEY         an item: its vector of --from, else its code. The item itself is
-		                    the first hit of its code; --exclude-self leaves it out,
-		                    of the total too
+		  --key KEY         an item: its vector of --from, else its code, whose items come in
+		                    the order of its vector if there is one modality. The item itself
+		                    is the first hit of its code; --exclude-self leaves it out, of
+		                    the total too
 		  --code HEX        a code, bytes in the order of the .npy
 		  --codes FILE      a .npy of packed codes, each row a query
 		  --words "red star"  words in the texts of items, of fields with an index of words
@@ -230,9 +231,9 @@ type queryName = any
 // typed returns the words behind DIR, which need no quotes.
 func (o *searching) typed() string { return strings.Join(o.args[1:], " ") }
 
-// chooseQuery makes of words the first query that the collection can answer: by the item with this key; by the
-// file of a picture; by a text; by labels that a model has learned. Indexed words are fused with the last two,
-// or stand alone.
+// chooseQuery makes of words the first query that the collection can answer: by the item with this key; by
+// the file of a picture; by a text; by labels that a model has learned. Indexed words are fused with the last
+// two, or stand alone.
 func (o *searching) chooseQuery(words string) error {
 	takes := func(input db.EncoderInput) bool {
 		if hash := perceptual.Named(o.schema.Hash); hash != nil {

@@ -511,8 +511,8 @@ func (q *Query) checkStart() error {
 }
 
 // encode makes the Point of a query. A query by key sets self, and takes the first of these that exists: the
-// projection of the stored vector of modality From, if From is given; the code of the item. Where there is one
-// modality, its vector orders the items that have this code.
+// projection of the stored vector of modality From, if From is given; the code of the item. Where there is
+// one modality, its vector orders the items that have this code.
 func (s *Searcher) encode() (*Point, error) {
 	cv, q := s.Cv, &s.q
 	switch {
