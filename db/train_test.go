@@ -81,7 +81,8 @@ func TestEncodeLabels(t *testing.T) {
 	var all []string
 	for _, it := range dbkit.AllItems(t, c) {
 		code, z := need2(c.Encode(&db.Item{Labels: it.Labels}))(t)
-		failIf(t, !slices.Equal(code, it.Code) || z != nil, "labels %q have code %x and not %x", it.Labels, code, it.Code)
+		failIf(t, !slices.Equal(code, it.Code) || z != nil, "labels %q have code %x and not %x", it.Labels, code,
+			it.Code)
 		if len(all) == 0 || it.Labels[0] != all[0] && len(all) == 1 {
 			all = append(all, it.Labels[0])
 		}
@@ -676,7 +677,8 @@ func TestKeyOfOneModality(t *testing.T) {
 	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	t.Cleanup(func() { dbkit.MustClose(t, d) })
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}}}))(t)
+	one := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}}}
+	c := need(d.CreateCollection(ctx, "main", one))(t)
 	var items []*db.Item
 	for _, it := range dbkit.Pairs(120, synth.Config{Seed: 3}) {
 		it.Vectors = map[string][]float32{"image": it.Vectors["image"]}

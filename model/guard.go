@@ -251,12 +251,12 @@ func (v *Verdict) explain(modalities []Modality, worst int, loss, stderr float64
 		v.Reason = fmt.Sprintf("%d labelled items could be measured, and it takes %d: it needs more of them",
 			v.Held, MinHeld)
 	case !(v.Gain > v.StdErr):
-		v.Reason = fmt.Sprintf("if %s taught them, labelled items that are held back would be found with %+.3f mAP, standard error %.3f: no clear gain", name, v.Gain, v.StdErr)
+		v.Reason = fmt.Sprintf("in a test, codes by %s changed the mAP of labelled items by %+.3f, standard error %.3f: no clear gain", name, v.Gain, v.StdErr)
 	case worst >= 0:
-		v.Reason = fmt.Sprintf("if %s taught them, labelled items that are held back would be found with %+.3f mAP by %s, standard error %.3f: a loss", name, loss, modalities[worst].Name, stderr)
+		v.Reason = fmt.Sprintf("in a test, codes by %s changed the mAP of labelled items by %+.3f for %s, standard error %.3f: a loss", name, loss, modalities[worst].Name, stderr)
 	default:
 		v.Adopt = true
-		v.Reason = fmt.Sprintf("taught by %s, labelled items that are held back are found with %+.3f mAP, standard error %.3f", name, v.Gain, v.StdErr)
+		v.Reason = fmt.Sprintf("in a test, codes by %s changed the mAP of labelled items by %+.3f, standard error %.3f", name, v.Gain, v.StdErr)
 	}
 }
 
