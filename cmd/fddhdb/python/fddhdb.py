@@ -93,7 +93,6 @@ class _Child:
                     self._end()
                     raise
             return self.url, self.token
-
     def _start(self) -> None:
         args = [_binary(), "serve", self.path, "--child", "--max-k=1000000", "--max-body=1024", "--timeout=1h"]
         apart: JSON = {"creationflags": 0x200} if os.name == "nt" else {"start_new_session": True}  # of Ctrl-C
@@ -821,7 +820,7 @@ class Collection:
                args: Sequence[Any] = (), include: Sequence[str] = ("labels", "fields"), after: str | None = None,
                min_similarity: float = 0, recall: float = 0, rerank: str = "", exclude_self: bool = False,
                facets: Sequence[str] = (), words: str = "") -> Hits:
-        """Returns the k items nearest to a vector, the item of a key, a code, a text or a picture: path or bytes.
+        """Returns the k items nearest to a vector or text, the item of a key, a code, or a picture: path or bytes.
 
         words finds texts, in fields made with words: alone, or fused with the nearest. from_ is the modality of the
         query, if there are several, and to that of the items. where filters: "label = ? AND year > 2020", with args. In
@@ -849,6 +848,7 @@ class Collection:
         return out
     def _query(self, query: JSON, vector: Any, where: str = "vector") -> JSON:
         """Returns a query without what has its default."""
+        if isinstance(vector, str): query, vector = {**query, "text": vector}, None
         query = {"include": ("labels", "fields"), **query}  # an array is never a default
         query = {n.rstrip("_"): v for n, v in query.items() if n in ("k", "radius", "code") and v is not None or v}
         if isinstance(file := query.pop("picture", None), (str, os.PathLike)):

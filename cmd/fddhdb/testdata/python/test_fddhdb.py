@@ -110,6 +110,7 @@ class Test(Base):
             x = c.embed("four")
             self.assertEqual(x.tolist(), [0, 0, 0, 0, 1, 0, 0, 0])
             self.assertEqual(c.search(text="four", k=5).keys, c.search(x, k=5).keys)
+            self.assertEqual(c.search("four", k=5).keys, c.search(x, k=5).keys)
             self.assertEqual(c.search(text="four", k=5, where="label = 'cat'").keys,
                              c.search(x, k=5, where="label = 'cat'").keys)
             self.refused(fddhdb.Invalid, "of texts are for image", lambda: c.search(text="four", from_="words"))
