@@ -234,8 +234,8 @@ func project(ctx context.Context, rows [][]float32) (x, y []float32, shown float
 // few far ones do not press the others together. The far ones stay apart: they share the rest by logarithm.
 func fit(x []float32) {
 	order := slices.Sorted(slices.Values(x))
-	low, middle, high := order[len(order)/50], order[len(order)/2], order[len(order)-1-len(order)/50]
-	far := max(high-middle, middle-low)
+	low, high := order[len(order)/50], order[len(order)-1-len(order)/50]
+	middle, far := low+(high-low)/2, (high-low)/2
 	if far == 0 {
 		far = max(order[len(order)-1]-middle, middle-order[0], 1e-30)
 	}

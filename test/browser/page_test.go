@@ -99,7 +99,8 @@ func TestWordsWithoutEncoder(t *testing.T) {
 	fddhdb(t, "import", dir, "--init", "--collection", "texts", list, "--index-words", "title")
 	fddhdb(t, "import", dir, "--init", "--collection", "both", list, "--index-words", "title")
 	fddhdb(t, "train", dir, "--collection", "both")
-	fddhdb(t, "put", dir, "new", "--collection", "both", "--labels", "fresh", "--field", "title=a fresh ball")
+	fddhdb(t, "put", dir, "new", "--collection", "both", "--labels", "fresh", "--field", "title=a fresh ball",
+		"--vector", "image=0,1,.5")
 	page := explore(t, dir)
 	b := browse(t, page)
 	b.open("/")

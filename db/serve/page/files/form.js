@@ -18,7 +18,7 @@ const orders = {
 
 // orderOf says what comes first in the answer to a query.
 function orderOf(query, collection, state) {
-  if (query.words) return query.text ? "Items that two lists have near their top: by the words, and by what they mean." : "Items with more and with rarer of the words come first.";
+  if (query.words) return query.text ? "Items near the top of two lists come first: by words, and by vectors or codes." : "Items with more and with rarer of the words come first.";
   if (!collection.modalities.length) return orders.none; // there is nothing else to compare
   return collection.trained || state.rerank !== "auto" ? orders[state.rerank] ?? "" : "The nearest vectors, as nothing is learned.";
 }
