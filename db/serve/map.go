@@ -250,7 +250,8 @@ func fit(x []float32) {
 }
 
 // spread places points that lie on one place, such as those of one code, around it: as the seeds of a
-// sunflower, so that the disc shows how many they are. Where a disc grows beyond -1 to 1, all is drawn smaller.
+// sunflower, so that the disc shows how many they are. Where a disc grows beyond -1 to 1, it draws
+// all points closer together.
 func spread(x, y []float32) {
 	step := min(.01, .4/math.Sqrt(float64(len(x))))
 	seen, most := map[[2]float32]int{}, float32(1)

@@ -351,8 +351,8 @@ func TestDownloads(t *testing.T) {
 func TestDuplicates(t *testing.T) {
 	page, _ := explorePictures(t, "--write")
 	b := browse(t, page)
-	// Codes that are learned from labels say that items are of one kind: vectors are compared, unless somebody
-	// asks for codes.
+	// Codes that are learned from labels say that items are of one kind: the page compares vectors, unless
+	// somebody asks for codes.
 	b.open("/duplicates?collection=emoji")
 	b.until(`document.querySelector("#alikeBy")?.value === "picture" && document.querySelector("#near").value === "0.95"`)
 	b.until(`document.querySelector("#going p") && !document.querySelector(".alike + .hint")`)
