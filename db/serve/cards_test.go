@@ -422,6 +422,36 @@ func TestMap(t *testing.T) {
 	}
 }
 
+// Far items do not pile up at the border of a map, and a disc at the border is not cut.
+func TestMapOfOutliers(t *testing.T) {
+	var x []float32
+	for i := range 1000 {
+		x = append(x, float32(i%100)/100)
+	}
+	far := []float32{10, 30, 100, 300, 1000}
+	x = append(x, far...)
+	fit(x)
+	got := x[len(x)-len(far):]
+	for i, v := range got {
+		if i > 0 && v < got[i-1]+.01 || v > 1 {
+			t.Errorf("far items are at %v", got)
+		}
+	}
+	if most := slices.Max(x[:1000]); most < .7 || most > .9 {
+		t.Errorf("the others are within %v", most)
+	}
+
+	x, y := make([]float32, 200), make([]float32, 200)
+	for i := range x {
+		x[i] = .999
+	}
+	spread(x, y)
+	slices.Sort(x)
+	if n := len(slices.Compact(x)); n < 190 || x[n-1] > 1 {
+		t.Errorf("a disc of 200 has %d different places across, up to %v", n, x[n-1])
+	}
+}
+
 // The server is not ready when a database has failed.
 func TestReady(t *testing.T) {
 	fail := &dbkit.FailOnce{Forever: true}

@@ -231,38 +231,41 @@ func project(ctx context.Context, rows [][]float32) (x, y []float32, shown float
 }
 
 // fit moves and scales coordinates to -1 to 1. The middle 96 % of them take four fifths of that, so that a
-// few far ones do not press the others together.
+// few far ones do not press the others together. The far ones stay apart: they share the rest by logarithm.
 func fit(x []float32) {
 	order := slices.Sorted(slices.Values(x))
-	low, middle, high := order[len(order)/50], order[len(order)/2], order[len(order)-1-len(order)/50]
-	far := max(high-middle, middle-low)
+	low, high := order[len(order)/50], order[len(order)-1-len(order)/50]
+	middle, far := low+(high-low)/2, (high-low)/2
 	if far == 0 {
 		far = max(order[len(order)-1]-middle, middle-order[0], 1e-30)
 	}
+	farthest := math.Log(float64(max(order[len(order)-1]-middle, middle-order[0]) / far))
 	for i, v := range x {
 		v = (v - middle) / far
-		switch {
-		case v > 1:
-			v = 1 + .25*float32(1-math.Exp(float64(1-v)))
-		case v < -1:
-			v = -1 - .25*float32(1-math.Exp(float64(1+v)))
+		if d := math.Abs(float64(v)); d > 1 {
+			v = float32(math.Copysign(1+.25*math.Log(d)/farthest, float64(v)))
 		}
-		x[i] = .78 * v
+		x[i] = .8 * v
 	}
 }
 
 // spread places points that lie on one place, such as those of one code, around it: as the seeds of a
-// sunflower, so that the disc shows how many they are.
+// sunflower, so that the disc shows how many they are. Where a disc grows beyond -1 to 1, it draws
+// all points closer together.
 func spread(x, y []float32) {
 	step := min(.01, .4/math.Sqrt(float64(len(x))))
-	seen := map[[2]float32]int{}
+	seen, most := map[[2]float32]int{}, float32(1)
 	for i := range x {
 		at := [2]float32{x[i], y[i]}
 		n := float64(seen[at])
 		seen[at]++
 		sin, cos := math.Sincos(n * 2.399963) // the golden angle
-		x[i] = max(-1, min(1, x[i]+float32(step*math.Sqrt(n)*cos)))
-		y[i] = max(-1, min(1, y[i]+float32(step*math.Sqrt(n)*sin)))
+		x[i] += float32(step * math.Sqrt(n) * cos)
+		y[i] += float32(step * math.Sqrt(n) * sin)
+		most = max(most, x[i], -x[i], y[i], -y[i])
+	}
+	for i := range x {
+		x[i], y[i] = x[i]/most, y[i]/most
 	}
 }
 

@@ -351,6 +351,13 @@ func TestDownloads(t *testing.T) {
 func TestDuplicates(t *testing.T) {
 	page, _ := explorePictures(t, "--write")
 	b := browse(t, page)
+	// Codes that are learned from labels say that items are of one kind: the page compares vectors, unless
+	// somebody asks for codes.
+	b.open("/duplicates?collection=emoji")
+	b.until(`document.querySelector("#alikeBy")?.value === "picture" && document.querySelector("#near").value === "0.95"`)
+	b.until(`document.querySelector("#going p") && !document.querySelector(".alike + .hint")`)
+	eval[bool](b, `((select) => { select.value = ""; return select.dispatchEvent(new Event("change")); })(document.querySelector("#alikeBy"))`)
+	b.until(`document.querySelector(".alike + .hint")?.textContent === "Items with the same labels have the same code; these need not be copies." && new URL(location).searchParams.has("radius")`)
 	b.open("/duplicates?collection=emoji&radius=0")
 	b.until(`document.querySelectorAll(".groups section").length === 12`)
 	b.do(chromedp.Click(chromedp.CSS(".groups + .more")))

@@ -73,6 +73,9 @@ func TestHashedCollections(t *testing.T) {
 		t.Errorf("cards %q", got)
 	}
 	b.until(`document.querySelector("#histogram rect")`)
+	if hint := eval[string](b, `document.querySelector("#orderHint").textContent`); strings.Contains(hint, "vector") {
+		t.Errorf("codes of pictures: %q", hint)
+	}
 	b.accessible("hashed")
 	b.shot("hashed")
 	eval[bool](b, `((box) => { box.click(); return true })(document.querySelector("#within"))`)

@@ -97,6 +97,10 @@ func TestWordsWithoutEncoder(t *testing.T) {
 	fddhdb(t, "import", dir, "--init", list)
 	fddhdb(t, "train", dir)
 	fddhdb(t, "import", dir, "--init", "--collection", "texts", list, "--index-words", "title")
+	fddhdb(t, "import", dir, "--init", "--collection", "both", list, "--index-words", "title")
+	fddhdb(t, "train", dir, "--collection", "both")
+	fddhdb(t, "put", dir, "new", "--collection", "both", "--labels", "fresh", "--field", "title=a fresh ball",
+		"--vector", "image=0,1,.5")
 	page := explore(t, dir)
 	b := browse(t, page)
 	b.open("/")
@@ -110,13 +114,65 @@ func TestWordsWithoutEncoder(t *testing.T) {
 		}
 	}
 	b.shot("labels")
+	b.do(chromedp.Focus(chromedp.CSS("#text")), chromedp.KeyEvent(" 0"), chromedp.KeyEvent(kb.Enter))
+	b.until(`document.querySelector(".notice.bad p")?.textContent.endsWith("(labels: kind 0, kind 1)")`)
+	b.open("/?collection=texts")
+	b.until(`document.querySelectorAll(".card").length === 36`)
+	if eval[bool](b, `document.querySelector("#within").checkVisibility()`) {
+		t.Error("the page offers a radius before it has searched")
+	}
 	b.open("/?collection=texts&text=red+17")
 	b.until(`document.querySelector(".query p")?.textContent.includes("items with these words")`)
 	if got := b.keys(); len(got) != 24 || got[0] != "k17" {
 		t.Errorf("%q", got)
 	}
+	if eval[bool](b, `document.querySelector("#within").checkVisibility()`) {
+		t.Error("the page offers a radius of words")
+	}
 	b.shot("fields")
+	b.open("/?collection=texts&text=k17")
+	b.until(`document.querySelector(".nothing")?.textContent === "No item has these words. Item k17"`)
+	b.accessible("no words")
+	b.do(chromedp.Click(chromedp.CSS(".nothing a")))
+	b.until(`new URL(location).searchParams.get("key") === "k17" && document.querySelectorAll(".card").length > 0`)
+	b.fuses(page)
 	b.quiet()
+}
+
+// fuses asks collection both, which has labels that a model has learned, and words in a field.
+func (b *tab) fuses(page *url.URL) {
+	b.Helper()
+	b.open("/?collection=both")
+	b.until(`document.querySelectorAll(".card").length === 36`)
+	b.do(chromedp.Focus(chromedp.CSS("#text")))
+	b.until(`document.querySelectorAll("#words option").length === 3`)
+	b.open("/?collection=both&text=kind+1")
+	b.until(`document.querySelector(".query p")?.textContent.startsWith("The 24 best by words and labels together")`)
+	var want struct{ Hits []struct{ Key string } }
+	ask(b.T, page, "/collections/both:search", map[string]any{"text": "kind 1", "words": "kind 1", "k": 24}, &want)
+	got := b.keys()
+	for i, h := range want.Hits {
+		if i >= len(got) || got[i] != h.Key {
+			b.Errorf("words and labels: %q, want %v", got, want.Hits)
+			break
+		}
+	}
+	if eval[bool](b, `document.querySelector(".card .far") !== null`) {
+		b.Error("cards have numbers by which they are not sorted")
+	}
+	b.until(`document.querySelector("#histogram rect")?.checkVisibility()`)
+	b.shot("fused")
+	b.accessible("fused")
+
+	// A word that no label has is looked for in the fields alone, and without a gap for the distances.
+	b.open("/?collection=both&text=blue")
+	b.until(`document.querySelector(".query p")?.textContent.startsWith("24 items with these words")`)
+	if eval[bool](b, `document.querySelector("#histogram").checkVisibility()`) {
+		b.Error("there is room for a chart that words do not have")
+	}
+	// So is a label that has come since the training.
+	b.open("/?collection=both&text=fresh")
+	b.until(`document.querySelector(".query p")?.textContent.startsWith("1 item with these words")`)
 }
 
 func quoted(s string) string { return `"` + s + `"` }

@@ -1,22 +1,26 @@
 // Duplicates: groups of items that are alike, and the choice of which to keep.
 
 import { at, send, view } from "./api.js";
-import { collectionOf, mayChange } from "./database.js";
+import { collectionOf, mayChange, spaceOf } from "./database.js";
 import { $, count, failed, h, notice, plural } from "./dom.js";
 import { cards, title } from "./hits.js";
 import { cardsOf, remove } from "./item.js";
-import { picker } from "./models.js";
+import { picker, withoutLabels } from "./models.js";
 import { from } from "./search.js";
 import { address } from "./state.js";
 
 const together = 12; // groups that are shown at a time
 const most = 50; // items of a group that are shown
+const many = 20_000; // items: to compare the vectors of more takes minutes, so they have to be asked for
+const alikeFrom = "0.95"; // least similarity
 
 export async function alike(state, database, change, written) {
   const collection = collectionOf(database, state);
-  const page = { state, database, collection, written, ask: (changes) => change(changes, "go"), kept: new Map(), groups: [] };
+  const page = { state, database, collection, ...compared(collection, state), written, ask: (changes) => change(changes, "go"), kept: new Map(), groups: [] };
+  const taught = page.codes && spaceOf(collection, state)?.training;
   const head = [h("div", { class: "title" }, h("h1", {}, "Duplicates"), picker(state, database, change)), form(page)];
-  if (!byCodes(page) && !state.modality) {
+  if (taught && !withoutLabels(taught)) head.push(h("p", { class: "hint" }, "Items with the same labels have the same code; these need not be copies."));
+  if (!page.codes && !page.modality) {
     $("content").replaceChildren(...head, notice("Nothing compares these items: they have neither codes nor dense vectors."));
     return;
   }
@@ -36,25 +40,30 @@ export async function alike(state, database, change, written) {
   else add(page, list, next, bar, result);
 }
 
-const byCodes = ({ state, collection }) => collection.bits > 0 && !state.modality;
+// compared returns what is compared: {modality, codes}, of which one counts. Codes that are learned say that
+// items are of one kind, not that they are copies.
+function compared(collection, state) {
+  const first = collection.modalities.find((m) => !m.sparse)?.name ?? "";
+  const codes = collection.bits > 0 && !state.modality && (state.codes || !first || collection.items > many);
+  return { codes, modality: codes ? "" : state.modality || first };
+}
 
 // form asks what is alike, and which item of a group to keep.
 function form(page) {
   const { state, collection, ask } = page;
   const dense = collection.modalities.filter((m) => !m.sparse);
-  if (!collection.bits) state.modality ||= dense[0]?.name ?? "";
-  const by = h("select", { id: "alikeBy", onchange: (e) => ask({ modality: e.target.value }) },
+  const by = h("select", { id: "alikeBy", onchange: (e) => ask({ modality: e.target.value, codes: !e.target.value }) },
     collection.bits > 0 && h("option", { value: "" }, `codes of ${collection.bits} bits`),
-    dense.map((m) => h("option", { value: m.name, selected: m.name === state.modality }, `vectors of ${m.name}`)));
-  const codes = byCodes(page);
-  const near = h("input", codes ? { id: "near", type: "number", min: 0, max: collection.bits, value: state.radius } : { id: "near", type: "number", step: "any", value: state.least || 0.9 });
+    dense.map((m) => h("option", { value: m.name, selected: m.name === page.modality }, `vectors of ${m.name}`)));
+  const { codes } = page;
+  const near = h("input", codes ? { id: "near", type: "number", min: 0, max: collection.bits, value: state.radius } : { id: "near", type: "number", step: "any", value: state.least || alikeFrom });
   const fields = collection.fields.filter((f) => f.type !== "string");
   const keeps = [["oldest", "the first one"], ["newest", "the last one"], ...fields.flatMap((f) => [[`max ${f.name}`, `greatest ${f.name}`], [`min ${f.name}`, `least ${f.name}`]])];
   const keep = h("select", { id: "keep" }, keeps.map(([value, name]) => h("option", { value, selected: value === state.keep }, name)));
   const where = h("input", { type: "search", class: "mono", id: "alikeWhere", placeholder: "label = 'cat'", value: state.where });
   const go = (event) => {
     event?.preventDefault();
-    ask({ ...(codes ? { radius: Number(near.value) } : { least: near.value }), keep: keep.value, where: where.value });
+    ask({ ...(codes ? { radius: Number(near.value), codes } : { least: near.value }), keep: keep.value, where: where.value });
   };
   near.onchange = keep.onchange = () => go();
   const pair = (name, input) => h("div", { class: "pair" }, h("label", { for: input.id }, name), input);
@@ -63,9 +72,9 @@ function form(page) {
 }
 
 // more returns the next groups, with the cards of their items.
-async function more({ state, collection, groups }, after, signal) {
+async function more({ state, modality, groups }, after, signal) {
   const query = { where: state.where, keep: state.keep, limit: together, after,
-    ...(byCodes({ state, collection }) ? { radius: state.radius } : { modality: state.modality, min_similarity: Number(state.least || 0.9) }) };
+    ...(modality ? { modality, min_similarity: Number(state.least || alikeFrom) } : { radius: state.radius }) };
   const text = await (await send("POST", at(state, ":groups"), query, { signal })).text();
   const found = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
   const wrong = found.find((line) => line.error);

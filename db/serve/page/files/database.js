@@ -3,6 +3,7 @@
 import { at, base, get } from "./api.js";
 
 const near = 8; // bits within which items are alike, where no hash says it
+const mostLabels = 10_000; // that the page reads
 
 // open asks for the databases of the server and the figures of one: {names, name, version, scope, collections}.
 export async function open(name) {
@@ -21,9 +22,10 @@ export async function refresh(database) {
   database.figures = figures;
   database.collections = figures.collections.map((c) => {
     const known = before.get(c.name);
-    const same = known?.space === c.space && known?.spaces.length === c.spaces; // else a training has made another one
+    // Else a training has made another space, or an item has brought a label.
+    const same = known?.space === c.space && known?.spaces.length === c.spaces && known?.labels === c.labels;
     return { ...c, modalities: c.modalities ?? [], fields: c.fields ?? [], loaded: same && known.loaded,
-      encoders: known?.encoders ?? [], pictures: known?.pictures ?? [], hashed: known?.hashed ?? "", near: known?.near ?? near, spaces: known?.spaces ?? [] };
+      encoders: known?.encoders ?? [], pictures: known?.pictures ?? [], hashed: known?.hashed ?? "", near: known?.near ?? near, spaces: known?.spaces ?? [], names: known?.names ?? new Set() };
   });
 }
 
@@ -31,7 +33,9 @@ export async function refresh(database) {
 export async function load(database, collection) {
   const of = { database: database.name, collection: collection.name };
   const [{ texts, files, hashed, near: advised }, { spaces }] = await Promise.all([get(at(of)), get(at(of, "/spaces"))]);
-  Object.assign(collection, { encoders: texts ?? [], pictures: files ?? [], hashed: hashed ?? "", near: advised ?? near, spaces, loaded: true });
+  Object.assign(collection, { encoders: texts ?? [], pictures: files ?? [], hashed: hashed ?? "", near: advised ?? near, spaces, names: new Set() });
+  if (searchesLabels(collection) && collection.labels <= mostLabels) collection.names = new Set((await get(at(of, "/labels"))).labels);
+  collection.loaded = true;
 }
 
 // Words are read by an encoder or a hash, are found in the texts of fields, or are labels that a model has learned.
@@ -40,6 +44,9 @@ export const readsWords = (collection) => collection.hashed === "text" || collec
 export const findsWords = (collection) => collection.fields.some((f) => f.words);
 
 export const knowsLabels = (collection) => collection.trained && collection.modalities.length > 0 && collection.labels > 0;
+
+// searchesLabels reports whether the server makes a code of labels that somebody types.
+export const searchesLabels = (collection) => !readsWords(collection) && knowsLabels(collection);
 
 // takesWords and takesPictures say what the page can ask by.
 export const takesWords = (collection) => readsWords(collection) || findsWords(collection) || knowsLabels(collection);

@@ -1,10 +1,10 @@
 // The form at the side: it shows a state, and tells of what is changed in it.
 
 import { at, get } from "./api.js";
-import { collectionOf, findsWords, readsWords, spaceOf, takesPictures, takesWords } from "./database.js";
+import { collectionOf, findsWords, readsWords, searchesLabels, spaceOf, takesPictures, takesWords } from "./database.js";
 import { $, h } from "./dom.js";
 import { file, openPicture, openVectors } from "./files.js";
-import { asked, directed, similar } from "./state.js";
+import { asked, directed, named, similar } from "./state.js";
 
 const wait = 200; // ms after the last letter before words are searched for
 
@@ -16,6 +16,13 @@ const orders = {
   asymmetric: "The best score: how well the projection of the query agrees with the code, whatever the distance.",
 };
 
+// orderOf says what comes first in the answer to a query.
+function orderOf(query, collection, state) {
+  if (query.words) return query.text ? "Items near the top of two lists come first: by words, and by vectors or codes." : "Items with more and with rarer of the words come first.";
+  if (!collection.modalities.length) return orders.none; // there is nothing else to compare
+  return collection.trained || state.rerank !== "auto" ? orders[state.rerank] ?? "" : "The nearest vectors, as nothing is learned.";
+}
+
 // complete sets what a state leaves open, and mends what the database does not have.
 export function complete(database, state) {
   const collection = collectionOf(database, state) ?? database.collections.find((c) => c.name === "main") ?? database.collections[0];
@@ -23,7 +30,7 @@ export function complete(database, state) {
   state.collection = collection.name;
   state.trained = collection.trained;
   [state.reads, state.indexed] = [readsWords(collection), findsWords(collection)];
-  state.labelled = !state.reads && !state.indexed && takesWords(collection);
+  [state.labels, state.labelled] = [collection.names, searchesLabels(collection)];
   if (!collection.spaces.some((s) => String(s.space) === state.space)) state.space = "";
   const names = collection.modalities.map((m) => m.name);
   const { encoders, pictures } = collection;
@@ -49,8 +56,8 @@ export function connect(change, database, current) {
     change({ collection: $("collection").value, space: "", from: "", to: "", key: "", code: "", where: "", radius: "", directed: false }, "go"));
   $("databases").addEventListener("change", () => (location.href = `/?${new URLSearchParams({ database: $("databases").value })}`));
   $("space").addEventListener("change", () => value("space"));
-  // Of labels the first letters find nothing.
-  const unfinished = () => current().labelled && ![...$("words").options].some((o) => o.value === $("text").value.trim());
+  // Of labels alone the first letters find nothing.
+  const unfinished = () => current().labelled && !current().indexed && !named(current(), $("text").value.trim());
   $("text").addEventListener("input", () => {
     clearTimeout(typing);
     if (!unfinished()) typing = setTimeout(() => value("text", "type"), wait);
@@ -150,10 +157,11 @@ let labelsOf = "";
 
 // offerLabels lists labels for the filter, once somebody is about to write one.
 async function offerLabels(state) {
-  if (labelsOf === state.collection) return;
-  labelsOf = state.collection;
+  const of = `${state.collection} ${state.labels.size}`;
+  if (labelsOf === of) return;
+  labelsOf = of;
   try {
-    const { labels } = await get(at(state, "/labels"));
+    const labels = state.labels.size ? [...state.labels] : (await get(at(state, "/labels"))).labels;
     const offered = labels.slice(0, 200);
     $("labels").replaceChildren(...offered.map((l) => h("option", { value: `label = '${l.replaceAll("'", "''")}'` })));
     $("words").replaceChildren(...(state.labelled ? offered : []).map((value) => h("option", { value })));
@@ -203,7 +211,7 @@ export function show(database, state, anew) {
   $("picture").parentElement.hidden = !files;
   $("text").disabled = !words;
   for (const id of ["text", "key", "code", "where"]) if (anew || document.activeElement !== $(id) || !$(id).value) $(id).value = state[id];
-  $("text").placeholder = state.labelled ? "Labels to search for" : "Words to search for";
+  $("text").placeholder = state.labelled ? (state.indexed ? "Words or labels to search for" : "Labels to search for") : "Words to search for";
   $("direction").hidden = names.length < 2 && (state.by !== "row" || !names.length); // rows may be codes
   const makers = { text: state.reads && encoders, picture: pictures }[state.by];
   options("from", makers ? makers.map((n) => [n, n]) : [...names.map((n) => [n, n]), ["", { row: "codes", text: "words" }[state.by] ?? "its code"]], directed(state) ? state.from : "");
@@ -221,11 +229,12 @@ export function show(database, state, anew) {
   $("radiusValue").textContent = state.within ? `${state.radius} of ${bits} bits` : "any distance";
   $("radius").parentElement.hidden = !space && names.length > 0; // without codes nothing is so many bits away
   $("radius").parentElement.classList.toggle("off", !state.within);
-  $("radius").parentElement.classList.toggle("unasked", !Object.keys(asked(state)).length);
+  const query = asked(state);
+  // Of nothing, and of words alone, there are no distances.
+  $("radius").parentElement.classList.toggle("unasked", Object.keys(query).every((name) => name === "words"));
   $("radius").setAttribute("aria-valuetext", `${state.radius} bits${state.within ? "" : ", not in use"}`);
   options("rerank", Object.keys(orders).map((name) => [name, name]), state.rerank);
-  $("orderHint").textContent = collection.trained || state.rerank !== "auto" ? orders[state.rerank] ?? "" : "The nearest vectors, as nothing is learned.";
-  if (state.by === "text" && state.indexed && !state.reads) $("orderHint").textContent = "Items with more and with rarer of the words come first.";
+  $("orderHint").textContent = orderOf(query, collection, state);
   const by = !collection.trained && collection.modalities.find((m) => m.name === state.from)?.metric;
   $("min-similarity").min = by === "dot" ? "" : "-1"; // inner products have no bounds
   $("min-similarity").max = by === "dot" ? "" : "1";

@@ -23,8 +23,9 @@ export function prose(item) {
   return texts.sort((a, b) => b.length - a.length)[0];
 }
 
-// cards shows items in an element. Entries are {key, item, distance, score, similarity}; code is that of
-// the query, state that of the page, href and onask are of a search from an item.
+// cards shows items in an element. Entries are {key, item, distance, score, similarity, ranked}: with ranked the
+// order is by words, and numbers would look unsorted. code is that of the query, state that of the page, href and
+// onask are of a search from an item.
 export function cards(parent, entries, { code, state, href, onask }) {
   const old = new Map([...parent.children].map((li) => [li.dataset.key, li]));
   const now = entries.map((e) => {
@@ -88,7 +89,7 @@ function fields({ item, key }, shown) {
 const similarity = (x) => (x !== 0 && Math.abs(x) < 0.1 ? String(Number(x.toPrecision(2))) : Math.abs(x) >= 1e6 ? x.toPrecision(6) : x.toFixed(2));
 
 function compared(e, code) {
-  if (e.distance === undefined) return []; // of no search
+  if (e.distance === undefined || e.ranked) return []; // of no search, or in an order by more than this
   if (e.distance === null) code = ""; // no codes were compared
   const theirs = e.item?.code;
   return [

@@ -40,7 +40,7 @@ export async function map(state, database, change, written) {
   const basis = m.by ? `the vectors of ${m.by}` : "the codes";
   $("content").replaceChildren(heading(state, database, change),
     h("p", { class: "hint" }, `${m.keys.length < m.total ? `${count(m.keys.length)} of ${count(m.total)} items: those that have any, at random where there are many` : plural(m.total, "item", "items")}; by ${basis}: two directions, ${Math.round(100 * m.shown)} % of how they differ. Click on an item to search from it; draw around some to choose them.`),
-    filter(state, change), h("div", { class: "map" }, canvas, tip), legend(() => paint(canvas)), below);
+    filter(state, change), legend(() => paint(canvas)), h("div", { class: "map" }, canvas, tip), below);
   listen(canvas, tip, page, below);
   paint(canvas);
   cardsOf(page, below);

@@ -9,7 +9,7 @@ import { $, bytes, count, failed, h, list, notice, number, plural, table, when }
 export function picker(state, database, change) {
   if (database.collections.length < 2) return null;
   return h("div", { class: "pair" }, h("label", { for: "of" }, "Collection"),
-    h("select", { id: "of", onchange: (e) => change({ collection: e.target.value, space: "", from: "", to: "", key: "", modality: "", keep: "", radius: "", directed: false }, "go") },
+    h("select", { id: "of", onchange: (e) => change({ collection: e.target.value, space: "", from: "", to: "", key: "", modality: "", codes: false, keep: "", radius: "", directed: false }, "go") },
       database.collections.map((c) => h("option", { value: c.name, selected: c.name === state.collection }, c.name))));
 }
 
@@ -78,9 +78,12 @@ function job(state, database, j) {
     bar && mayChange(database) && h("button", { type: "button", class: "button", onclick: cancel }, "Cancel"));
 }
 
+// withoutLabels reports whether a training has learned codes without labels.
+export const withoutLabels = (training) => ["itq", "cca-itq"].includes(training?.method);
+
 function space(s) {
   const t = s.training;
-  const free = ["itq", "cca-itq"].includes(t?.method); // learned without labels: no sweeps, and nothing that items teach later
+  const free = withoutLabels(t); // no sweeps, and nothing that items teach later
   return h("section", { class: "panel", "aria-label": `Space ${s.space}` },
     h("h2", {}, `Space ${s.space}`, h("span", { class: `badge ${s.state}` }, s.previous ? `${s.state}, was active` : s.state)),
     h("div", { class: "split" },
@@ -108,8 +111,8 @@ function space(s) {
 
 const limit = 0.2; // db.DriftLimit
 
-const meaning = "drift: how much more of what labels teach the projections miss than of items of the training. "
-  + `It is near 0 for items like these; above ${limit} it is time to train again.`;
+const meaning = "drift: how much worse the model fits the new items than the items that it learned from. "
+  + `It is near 0 for items like those; above ${limit} it is time to train again.`;
 
 function chosen(t) {
   return table(["modality", "features", "map", "#anchors", "#gamma", "#mAP", "#± error"],

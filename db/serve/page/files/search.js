@@ -8,7 +8,7 @@ import { file } from "./files.js";
 import { $, count, failed, h, list, plural, svg, time } from "./dom.js";
 import { cards, prose, tags, title } from "./hits.js";
 import { about, actions, cardsOf, create, downloads } from "./item.js";
-import { address, asked, directed, similar } from "./state.js";
+import { address, asked, directed, nearest, ranged, similar } from "./state.js";
 
 const newestHistogram = latest();
 let drawn = ""; // what the histogram is of
@@ -39,10 +39,17 @@ async function ofState(state) {
 // find answers a query: {hits, next, total, ..., entries, code, bits, took_us}. Entries are the hits with their
 // items.
 async function find(state, query, signal, after) {
-  const asks = { ...query, k: state.k, rerank: state.rerank, radius: state.within ? state.radius : undefined, after, include: state.explain && !after ? ["explain"] : undefined };
-  const verb = state.within ? ":radius" : ":search";
+  const asks = { ...query, k: state.k, rerank: state.rerank, radius: ranged(state) ? state.radius : undefined, after, include: state.explain && !after ? ["explain"] : undefined };
+  const verb = ranged(state) ? ":radius" : ":search";
   const began = performance.now();
-  const result = await post(at(state, verb), asks, signal);
+  let result;
+  try {
+    result = await post(at(state, verb), asks, signal);
+  } catch (error) {
+    if (!state.labelled || !query.text || !query.words || error.status !== 400) throw error;
+    delete query.text; // items have the label, and the model has not learned it yet
+    return find(state, query, signal, after);
+  }
   const took = 1000 * (performance.now() - began);
   const keys = result.hits.map((hit) => hit.key);
   const coded = result.space && !after && (query.text || query.key || query.vector || query.code);
@@ -51,8 +58,8 @@ async function find(state, query, signal, after) {
     coded ? post(at(state, ":encode"), { from: query.from, text: query.text, key: query.key, vector: query.vector, code: query.code }, signal) : {},
   ]);
   const items = new Map(shown.map((card) => [card.key, card]));
-  const entries = result.hits.map((hit) => ({ ...hit, ...(query.words && { score: null }), item: items.get(hit.key) })); // ranks, which say nothing
-  return { ...result, entries, code: encoded.code ?? "", bits: encoded.bits ?? 0, took_us: took };
+  const entries = result.hits.map((hit) => ({ ...hit, ranked: Boolean(query.words), item: items.get(hit.key) }));
+  return { ...result, entries, words: query.words, fused: Boolean(query.words && query.text), code: encoded.code ?? "", bits: encoded.bits ?? 0, took_us: took };
 }
 
 // show answers what the state asks for, or shows some items where it asks for nothing.
@@ -61,6 +68,7 @@ export async function show(state, database, ask, written) {
   const page = { state, database, ask, written, collection: collectionOf(database, state) };
   const searching = Object.keys(asked(state)).length > 0;
   $("content").classList.add("busy");
+  if (searching) $("histogram").hidden = false; // its place is kept, so that nothing jumps when it comes
   const waiting = searching && !page.collection?.hashed && setTimeout(() => tellWaiting(state.by), 1000);
   let query = null;
   const { result, error } = await view(async (signal) => {
@@ -72,8 +80,15 @@ export async function show(state, database, ask, written) {
   $("content").querySelector(".waiting")?.remove();
   if (!result && !error) return; // a later one has taken over
   $("content").classList.remove("busy");
+  if (error?.status === 400 && state.by === "text" && state.labelled && !error.column) {
+    const labels = nearest(state, state.text.trim());
+    if (labels.length) error.message += ` (labels: ${labels.join(", ")}${labels.length < state.labels.size ? ", …" : ""})`;
+  }
   showError(error);
   if (error) {
+    if (!drawn) forget();
+    const bad = $("content").querySelector(".bad p");
+    if (bad && state.by === "text" && state.labelled) offerItem(bad, state, ask);
     // An item that cannot be searched from is shown all the same.
     if (state.by === "key" && !error.column) $("content").replaceChildren(head(page, null, [], ""), failed(error));
     return;
@@ -89,7 +104,7 @@ export async function show(state, database, ask, written) {
     mark(state, result.entries);
     draw(state, query, result.entries);
   } else forget(); // codes have found nothing
-  facets(page.collection, state, { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank }, result.entries.map((e) => e.item), ask);
+  facets(page.collection, state, { ...query, k: state.k, radius: ranged(state) ? state.radius : undefined, rerank: state.rerank }, result.entries.map((e) => e.item), ask);
 }
 
 // extremes returns the least and the most distance of entries, which some orders do not sort by it.
@@ -100,7 +115,7 @@ function extremes(entries) {
 
 // mark shows in the histogram where the entries are, or the radius.
 function mark(state, entries) {
-  shade($("histogram"), ...(state.within ? [0, state.radius] : extremes(entries)));
+  shade($("histogram"), ...(ranged(state) ? [0, state.radius] : extremes(entries)));
 }
 
 // tellWaiting says what takes so long with words and pictures.
@@ -131,6 +146,7 @@ function forget() {
   drawn = "";
   distribution = null;
   $("histogram").replaceChildren();
+  $("histogram").hidden = true;
   $("numbers").hidden = true;
 }
 
@@ -168,7 +184,7 @@ function tellNearest() {
 }
 
 // tellWhy says why nothing was found: what no item has of what the state asks for, the widest first.
-async function tellWhy(state) {
+async function tellWhy({ state, ask }, words) {
   const nothing = $("content").querySelector(".nothing");
   const has = state.to && `has("${state.to.replaceAll('"', '""')}")`;
   const reasons = [
@@ -184,8 +200,24 @@ async function tellWhy(state) {
     }
     if (items === undefined) return;
   }
-  if (similar(state) !== "") nothing.textContent ||= `None has a similarity of ${similar(state)}.`;
-  else if (!state.within && state.to) nothing.textContent ||= "No item has a code here: a training gives them one.";
+  if (words) {
+    nothing.textContent = state.where ? "No item that matches the filter has these words." : "No item has these words.";
+    await offerItem(nothing, state, ask);
+  } else if (similar(state) !== "") nothing.textContent ||= `None has a similarity of ${similar(state)}.`;
+  else if (!ranged(state) && state.to) nothing.textContent ||= "No item has a code here: a training gives them one.";
+}
+
+// offerItem adds a link to the item whose key is typed where words belong.
+async function offerItem(to, state, ask) {
+  const key = state.text.trim();
+  const [item] = await cardsOf(state, [key]).catch(() => []);
+  if (!item) return;
+  const onclick = (event) => {
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    ask(from(state, key));
+  };
+  to.append(" ", h("a", { href: address({ ...state, ...from(state, key) }), onclick }, `Item ${key}`));
 }
 
 export const from = (state, key) => ({ by: "key", key, from: state.to || state.from, view: "search" });
@@ -210,7 +242,7 @@ function first(page, result) {
   const some = entries.length < result.total;
   const text = !result.total ? (state.where ? "Take something away from it." : "The collection is empty: fddhdb import brings items in.")
     : `${some ? `${count(entries.length)} of them, at random. ` : ""}Choose one to see what is like it.`;
-  const others = some && h("button", { type: "button", class: "button others", onclick: () => ask({ sample: state.sample + 1 }) }, "Others");
+  const others = some && h("button", { type: "button", class: "button others", onclick: () => ask({ sample: state.sample + 1 }) }, "Show others");
   $("status").textContent = `${all}. ${text}`;
   $("content").replaceChildren(h("div", { class: "headline" }, h("h1", {}, all), h("p", {}, text), h("div", { class: "tools" }, tools(page, entries), others)),
     chosen(state, ask), grid(state, entries, "", ask));
@@ -231,21 +263,24 @@ function answer(page, query, result) {
   $("status").textContent = summary;
   const more = result.next && moreButton(page, query, result);
   $("content").replaceChildren(...[head(page, result, entries, summary), chosen(state, ask), result.explain && explained(result.explain), entries.length ? ul : h("p", { class: "nothing" }), more].filter(Boolean));
-  if (!entries.length) tellWhy(state);
+  if (!entries.length) tellWhy(page, result.words);
 }
 
 const moreButton = (page, query, result) => h("button", { type: "button", class: "more", onclick: () => append(page, query, result) }, "More");
 
 function found(state, result, entries) {
   const n = entries.length;
-  if (state.within) {
+  if (ranged(state)) {
     const all = `${plural(result.total ?? 0, "item", "items")} within ${plural(state.radius, "bit", "bits")}`;
     return result.total > n ? `The first ${count(n)} of ${all}` : all;
   }
   if (!n) return "No items";
-  const words = state.by === "text" && asked(state).words;
-  if (words && !state.reads) return `${plural(n, "item", "items")} with these words, the best first`;
-  if (!result.bits || words) return n === 1 ? "The most similar item" : `The ${count(n)} most similar items`; // vectors were compared
+  if (result.fused) {
+    const other = state.labelled ? "labels" : state.from ? "vectors" : "codes";
+    return `The ${n === 1 ? "best item" : `${count(n)} best`} by words and ${other} together`;
+  }
+  if (result.words) return `${plural(n, "item", "items")} with these words, the best first`;
+  if (!result.bits) return n === 1 ? "The most similar item" : `The ${count(n)} most similar items`; // vectors were compared
   const [least, most] = extremes(entries);
   const away = least === most ? plural(least, "bit", "bits") : `${least} to ${plural(most, "bit", "bits")}`;
   const order = state.rerank === "asymmetric" ? "best" : "nearest";

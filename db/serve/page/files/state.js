@@ -16,8 +16,10 @@ export function parse(url) {
   state.k = whole(v.get("k"), defaults.k);
   state.radius = whole(v.get("radius"), ""); // that of the collection, see complete
   state.within = state.view === "search" && v.has("radius");
+  state.codes = state.view === "alike" && v.has("radius"); // duplicates by codes are asked for
   state.row = whole(v.get("row"), 0);
   state.sample = whole(v.get("sample"), 0);
+  state.labels = new Set(); // see complete
   state.picture = state.upload = ""; // ids of files, which a page has only as long as it is open
   state.by = state.text ? "text" : state.code ? "code" : state.key ? "key" : "";
   state.directed = v.has("from") || v.has("to");
@@ -52,14 +54,26 @@ export function address(state) {
     else if (state.sample) set("sample", state.sample);
   }
   if (state.view === "alike") {
-    if (state.modality) set("least", state.least);
-    else set("radius", state.radius);
+    if (state.codes && !state.modality) set("radius", state.radius);
+    else set("least", state.least);
     for (const name of ["modality", "keep"]) set(name, state[name]);
   }
   if (["search", "map", "alike"].includes(state.view)) set("where", state.where);
   const path = paths[state.view];
   const query = v.toString();
   return query ? `${path}?${query}` : path;
+}
+
+// named reports whether a text is a label that items have, or each of its words is one.
+export const named = (state, text) => state.labels.has(text) || text.split(/\s+/).every((word) => state.labels.has(word));
+
+// nearest returns the few labels that are most like a text, by the pairs of letters that they share.
+export function nearest(state, text) {
+  const pairs = (s) => [...` ${s.toLowerCase()}`].map((letter, i, all) => letter + (all[i + 1] ?? ""));
+  const wanted = new Set(pairs(text));
+  const likeness = (own) => own.filter((pair) => wanted.has(pair)).length / (own.length + wanted.size);
+  const all = [...state.labels].filter((label) => label !== text).map((label) => [label, likeness(pairs(label))]);
+  return all.sort((a, b) => b[1] - a[1]).slice(0, 8).map(([label]) => label);
 }
 
 // directed reports whether a query is of a modality: a code is not, nor are words that no encoder reads.
@@ -73,11 +87,14 @@ export function similar(state) {
   return compared ? state["min-similarity"] : "";
 }
 
-// counted reports whether words are looked for in the texts of fields: there they give a list and no distance.
-function counted(state, text) {
+// findable reports whether words can be looked for in the texts of fields.
+function findable(state, text) {
   const words = text.match(/[\p{L}\p{M}\p{N}]+/gu)?.length ?? 0;
-  return state.indexed && words > 0 && words <= 16 && !state.within && similar(state) === "";
+  return state.indexed && words > 0 && words <= 16;
 }
+
+// ranged reports whether a state asks for a radius. Items that words alone find have no distance.
+export const ranged = (state) => state.within && !asked(state).words;
 
 // asked returns the parameters of what a state asks for; none where it asks for nothing.
 export function asked(state) {
@@ -85,8 +102,9 @@ export function asked(state) {
     case "text": {
       const text = state.text.trim();
       if (!text) return {};
-      const words = counted(state, text) ? { words: text } : {};
-      return state.reads || !words.words ? { text, ...words } : words;
+      const near = state.reads || named(state, text); // then there is a vector or a code, and a distance
+      if (!findable(state, text) || (near && (state.within || similar(state) !== ""))) return { text };
+      return near ? { text, words: text } : { words: text };
     }
     case "key":
       return state.key ? { key: state.key } : {};
