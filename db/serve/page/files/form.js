@@ -37,7 +37,7 @@ export function complete(database, state) {
   if (state.radius === "") state.radius = collection.near;
   state.by ||= takesWords(collection) ? "text" : "key";
   if (!names.includes(state.from)) state.from = state.directed || !names.length ? "" : encoders[0] ?? names[0];
-  if (!names.includes(state.to)) state.to = state.directed || !names.length ? "" : names.find((n) => n !== state.from) ?? names[0];
+  if (!names.includes(state.to)) state.to = state.directed || names.length < 2 ? "" : names.find((n) => n !== state.from) ?? names[0];
   if (state.by === "text" && encoders.length && !encoders.includes(state.from)) state.from = encoders[0] ?? state.from;
   if (state.by === "picture" && !pictures.includes(state.from)) state.from = pictures[0] ?? state.from;
   if (!spaceOf(collection, state) && names.length) state.within = false; // nothing is so many bits away
