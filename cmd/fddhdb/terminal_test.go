@@ -274,7 +274,7 @@ func TestTerminalObeysNothing(t *testing.T) {
 		{2, []string{"count", path, "--collection", hostile}}, {2, []string{hostile}},
 		{2, []string{"scan", path, "--" + hostile}},
 		{0, []string{"verify", path}}, {0, []string{"stats", path}},
-		{2, []string{"search", path, "--vectors", names}},
+		{1, []string{"search", path, "--vectors", names}},
 		{0, []string{"export", path, "--keys", "-"}}, {0, []string{"export", path, "--items", "-"}},
 		{0, []string{path, "-c", "scan --mode csv", "-c", ".schema"}},
 		{1, []string{path, "-c", "get '" + hostile + "'"}},
