@@ -418,6 +418,7 @@ func TestWhereRefuses(t *testing.T) {
 		{c, "( ", 3, "is expected, not the end"},
 		{c, "label = 'a' AND title = 1", 25, `field title is of type string`},
 		{c, "size = 1", 1, `unknown field "size": the fields of collection "main" are year, title`},
+		{c, "Tags = 'x'", 1, `unknown field "Tags": labels are asked for one at a time, label = 'cat'`},
 		{c, "has(sound)", 5,
 			`unknown modality or field "sound": collection "main" has the modalities image, text and the fields year`},
 		{c, "year = 'x'", 8, "field year is of type int"},

@@ -194,7 +194,8 @@ func (cv columns) Field(name string) (where.Field, error) {
 	if len(cv.Fields) > 0 {
 		there = fmt.Sprintf("the fields of collection %q are %s", cv.Name, record.Names(cv.Fields))
 	}
-	if strings.EqualFold(name, "labels") {
+	switch strings.ToLower(name) {
+	case "labels", "tags", "tag", "class", "category": // columns of such names become labels
 		return where.Field{}, fmt.Errorf(
 			"unknown field %q: labels are asked for one at a time, label = 'cat'; %s", name, there)
 	}
