@@ -43,7 +43,7 @@ func TestGuard(t *testing.T) {
 		says    string
 		measure int // least number of items
 	}{
-		{"helps", helps, 120, true, "are found with +", 100},
+		{"helps", helps, 120, true, "by +", 100},
 		{"helps, but too few say so", helps, 30, false, fmt.Sprintf("takes %d", MinHeld), 1},
 		{"nobody says so", helps, 0, false, "0 labelled items", 0},
 		{"harms", harms, 120, false, "standard error", 100},
