@@ -671,8 +671,8 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 	}
 }
 
-// An item by its key finds the items of its code in the order of its vector, where the collection has one
-// modality: itself first, though it has the code of its labels and not that of its vector.
+// In a collection with one modality a query by the key of an item orders the items of its code by its vector.
+// The item itself comes first, though its code comes from its labels and not from its vector.
 func TestKeyOfOneModality(t *testing.T) {
 	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})

@@ -29,8 +29,8 @@ type IndexOptions struct {
 	// Seed is of the random choices; the same seed gives the same index of the same items.
 	Seed uint64 `json:"seed,omitempty"`
 
-	// Progress is called with the stages "centres", of which no total is known, "encode", in items, and
-	// "measure", in points of the curve of recall.
+	// Progress hears three stages: "centres", without a total; "encode", in items; "measure", in points of
+	// the curve of recall.
 	Progress event.Progress `json:"-"`
 }
 

@@ -35,11 +35,11 @@ type Result struct {
 
 // Import stores the items of a file in a collection of d, in commits of 16 to 64 MiB; an item replaces the
 // stored item with its key. A smaller file is one commit, so a bad row leaves nothing of it behind. Memory: a
-// batch and some rows, see files.Open. The result is not nil if the columns suit the collection; with an
-// error it says what is stored.
+// batch and some rows, see files.Open. The result is not nil if the columns suit the collection; beside an
+// error it counts the rows that are stored.
 //
 // Errors: db.ErrInvalid for options that do not suit the file; *RowError for a bad row; *files.Error for a
-// file that cannot be read or does not suit the collection; and those of db.Batch.Commit.
+// file that cannot be read or does not suit the collection; and the errors of db.Batch.Commit.
 func Import(ctx context.Context, d api.Database, c api.Collection, path string, o Options) (*Result, error) {
 	if o.From < 0 {
 		return nil, fault.Invalid("From row %d: rows are counted from 0", o.From)

@@ -451,8 +451,8 @@ func listStart(list []string) string {
 
 func (m *Mapped) name() string { return cmp.Or(m.Name, FieldName(m.Column)) }
 
-// FieldName returns the name of the modality or field that a column becomes: that of the column, without what
-// a name cannot have. It is "" if nothing is left.
+// FieldName makes the name of a modality or field of the name of a column: it leaves out the characters that
+// a name cannot have. It is "" if no character is left.
 func FieldName(column string) string {
 	var b strings.Builder
 	gap := false

@@ -78,8 +78,8 @@ const (
 	LastDuplicate    = rows.LastDuplicate    // the last is stored
 )
 
-// Words are names of options in errors and notes, all of which are needed. A program with a user interface of
-// its own says there what its users can set.
+// Words name options in errors and notes. A program with flags or fields of its own gives their names here,
+// and has to give all of them.
 type Words struct {
 	File string // comes before the name of a file that is not read
 

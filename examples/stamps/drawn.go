@@ -28,7 +28,7 @@ var drawings = []struct {
 }
 
 // drawStamps draws stamps of several places, sizes and colours. The same are drawn every time.
-func drawStamps() (stamps []stamp) {
+func drawStamps() (stamps []stamp, err error) {
 	random := rand.New(rand.NewPCG(2, 2))
 	for i := range 300 {
 		kind, name := drawings[i%len(drawings)], random.IntN(3)
@@ -50,10 +50,10 @@ func drawStamps() (stamps []stamp) {
 		}
 		var file bytes.Buffer
 		if err := png.Encode(&file, m); err != nil {
-			panic(err) // a buffer takes everything
+			return nil, err
 		}
 		s.png, s.look = file.Bytes(), look(m)
 		stamps = append(stamps, s)
 	}
-	return stamps
+	return stamps, nil
 }

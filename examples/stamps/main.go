@@ -40,7 +40,7 @@ func gather(folder string) ([]stamp, error) {
 		folder = packaged
 		if _, err := os.Stat(folder); err != nil {
 			fmt.Println("These stamps are drawn. For real ones: apt install tuxpaint-stamps-default")
-			return drawStamps(), nil
+			return drawStamps()
 		}
 	}
 	return readStamps(folder)
@@ -229,9 +229,9 @@ func (e *example) measure(ctx context.Context, ask []stamp) error {
 	return nil
 }
 
-// chance returns the expected mAP of a random order. With n answers of which r are right, that is
-// (H + (r-1)/(n-1) (n-H)) / n, where H = 1 + 1/2 + ... + 1/n: a right one is at rank i with 1/n, and each of
-// the i-1 before it is right with (r-1)/(n-1).
+// chance returns the expected mAP of a random order. For n answers with r right ones it is
+// (H + (r-1)/(n-1) (n-H)) / n, where H = 1 + 1/2 + ... + 1/n. A right answer has rank i with probability 1/n,
+// and each of the i-1 answers before it is right with probability (r-1)/(n-1).
 func (e *example) chance(asked [][]string) float64 {
 	n, harmonic, right := 0., 0., map[string]float64{}
 	for key, group := range e.group {

@@ -15,7 +15,7 @@ import (
 
 func TestDrawn(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "stamps.db")
-	out := printed(t, drawStamps(), folder, "a red rose", "ένα ψάρι")
+	out := printed(t, drawn(t), folder, "a red rose", "ένα ψάρι")
 	above(t, out, 2.5)
 	for asked, group := range map[string]string{"a red rose": "flowers", "ένα ψάρι": "fish"} {
 		if !regexp.MustCompile(strconv.Quote(asked) + ` finds pictures: "` + group + "/").MatchString(out) {
@@ -47,7 +47,7 @@ func TestDrawn(t *testing.T) {
 				len(it.Payload))
 		}
 	}
-	if err := run(t.Context(), drawStamps(), folder, nil, &bytes.Buffer{}); err == nil ||
+	if err := run(t.Context(), drawn(t), folder, nil, &bytes.Buffer{}); err == nil ||
 		!strings.Contains(err.Error(), "give -db a new folder") {
 		t.Errorf("a folder that exists: %v", err)
 	}
@@ -64,7 +64,7 @@ func TestTuxPaint(t *testing.T) {
 	above(t, printed(t, stamps, ""), 2.5)
 }
 
-// A folder of stamps is read with its names and groups; what is no stamp is left out.
+// A folder of stamps is read with its names and groups. Files that are no stamps are left out.
 func TestReadStamps(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, content []byte) {
@@ -77,7 +77,7 @@ func TestReadStamps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	picture := drawStamps()[0].png
+	picture := drawn(t)[0].png
 	for i := range 6 {
 		for _, folder := range []string{"animals/birds", "symbols/alphabets", "food/cakes/cartoon"} {
 			name := folder + "/s" + strconv.Itoa(i)
@@ -154,4 +154,13 @@ func number(t *testing.T, s string) float64 {
 		t.Fatal(err)
 	}
 	return x
+}
+
+func drawn(t *testing.T) []stamp {
+	t.Helper()
+	stamps, err := drawStamps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stamps
 }

@@ -50,7 +50,7 @@ type Done struct {
 	Duplicates int // rows whose keys other rows have, of which only one is stored
 }
 
-// Run stores the rows. If it fails, Done says what is stored.
+// Run stores the rows. If it fails, Done counts the rows that are stored.
 func (m *Import) Run(ctx context.Context, in Together) error {
 	m.batch, m.pending = m.To.NewBatch(), m.Done
 	if m.Begin != nil {

@@ -233,7 +233,7 @@ func holdAll(choosers []*chooser, tunings []*tuning) (all []*tuning, unfit strin
 	return all, unfit
 }
 
-// steps counts the steps of a choice, and reports what is tried.
+// steps counts the steps of a choice of settings, and reports the settings that are being tried.
 type steps struct {
 	total, done int
 	fusion      int // of total: the last ones, which learn the fusion

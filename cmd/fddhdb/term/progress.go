@@ -94,8 +94,8 @@ func (p *Progress) draw() {
 	p.shown = width
 }
 
-// line returns what is shown at a time. The rate is the one of the whole stage, up to the last
-// step that was told: between steps it stays, and the rest becomes shorter.
+// line returns the line of progress as of a time. The rate is the mean of the stage up to the last reported
+// step: between steps it stays, and the estimated rest becomes shorter.
 func (p *Progress) line(now time.Time) string {
 	count := func(n int64) string {
 		if p.bytes {
