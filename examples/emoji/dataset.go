@@ -18,7 +18,6 @@ type emoji struct {
 	char     string // the character sequence as a keyboard sends it; the key in the database
 	name     string // the Unicode name, such as "grinning cat with smiling eyes"
 	group    string // one of mainGroups
-	speech   string // what the name does not say: the language of a flag
 	subgroup string // Unicode's finer class, such as "cat-face"; empty where the list gives none
 }
 
@@ -85,8 +84,7 @@ func listEmoji() []emoji {
 			// gomoji groups the red heart like this, but spells it without the selector
 			char += variationSelector16
 		}
-		item := emoji{char: char, name: plainName(e.UnicodeName), speech: speech(char), group: e.Group,
-			subgroup: e.SubGroup}
+		item := emoji{char: char, name: plainName(e.UnicodeName), group: e.Group, subgroup: e.SubGroup}
 		if group, stray := strayGroups[e.Group]; stray {
 			item.group = group
 			if item.subgroup == e.Group {
@@ -249,21 +247,13 @@ func (d *dataset) find(char string) int {
 	return slices.IndexFunc(d.items, func(e emoji) bool { return pictureID(e.char) == id })
 }
 
-// text returns the words of an emoji: its name, and its speech.
-func (e emoji) text() string {
-	if e.speech == "" {
-		return e.name
-	}
-	return e.name + ", " + e.speech
-}
-
-// texts returns the words of the items with the numbers rows.
-func (d *dataset) texts(rows []int) []string {
-	texts := make([]string, len(rows))
+// names returns the names of the items with the numbers rows.
+func (d *dataset) names(rows []int) []string {
+	names := make([]string, len(rows))
 	for i, row := range rows {
-		texts[i] = d.items[row].text()
+		names[i] = d.items[row].name
 	}
-	return texts
+	return names
 }
 
 // relevant reports whether items i and j have the same main group. That is the same as

@@ -16,8 +16,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
-	"golang.org/x/text/language"
-	"golang.org/x/text/language/display"
 )
 
 func main() {
@@ -53,7 +51,6 @@ func main() {
 // options holds the values of the command line.
 type options struct {
 	db      string    // folder to keep the database in; "" for a temporary one
-	sheet   string    // PNG file to draw the answers in; "" for none
 	encode  bool      // make vectors of the lines of the input, and nothing else
 	queries []string  // to answer instead of the demonstration
 	prompt  io.Reader // where a person types queries; nil if there is no person
@@ -66,7 +63,6 @@ func parseArgs(args []string, help io.Writer) (options, error) {
 	flags := flag.NewFlagSet("emoji", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // it would print errors that main prints, too
 	flags.StringVar(&opt.db, "db", "", "keep the database in `DIR`, or use the one that is there")
-	flags.StringVar(&opt.sheet, "sheet", "", "draw queries and answers in `FILE.png`")
 	flags.BoolVar(&opt.encode, "encode", false,
 		"print a vector for each line of the input, with the words of --db, for fddhdb explore")
 	flags.Usage = func() {}
@@ -91,31 +87,20 @@ func parseArgs(args []string, help io.Writer) (options, error) {
 			return opt, fmt.Errorf("%s comes after the first query: put flags before it", query)
 		}
 	}
-	// Relative paths start in this folder, not where `go -C` was typed. So the output
-	// names absolute paths.
-	for _, path := range []*string{&opt.db, &opt.sheet} {
-		if *path == "" {
-			continue
-		}
-		absolute, err := filepath.Abs(*path)
-		if err != nil {
-			return opt, err
-		}
-		*path = absolute
+	// A relative path starts in this folder, not where `go -C` was typed. So the output
+	// names an absolute path.
+	if opt.db == "" {
+		return opt, nil
 	}
-	return opt, nil
+	var err error
+	opt.db, err = filepath.Abs(opt.db)
+	return opt, err
 }
 
 // run opens or builds the database and answers the queries. Without queries it shows
 // the demonstration, and then asks for queries if there is a prompt.
 func run(ctx context.Context, opt options, out io.Writer) (err error) {
 	start := time.Now()
-	if opt.sheet != "" {
-		// This is checked now, and not after the work.
-		if _, err := os.Stat(filepath.Dir(opt.sheet)); err != nil {
-			return fmt.Errorf("no folder for the sheet: %w", err)
-		}
-	}
 	fmt.Fprint(out, "Find emoji by words and words by emoji, with binary codes that fddhdb learns from\n"+
 		"pictures and names that are labelled by group. No pre-trained network, no server.\n\n")
 	dir := opt.db
@@ -142,20 +127,13 @@ func run(ctx context.Context, opt options, out io.Writer) (err error) {
 		}
 	}
 
-	var answers []answer
 	if len(opt.queries) > 0 {
-		answers, err = f.reply(ctx, opt.queries, out)
+		_, err = f.reply(ctx, opt.queries, out)
 	} else {
-		answers, err = f.demonstrate(ctx, out)
+		err = f.demonstrate(ctx, out)
 	}
 	if err != nil {
 		return err
-	}
-	if opt.sheet != "" {
-		if err := f.drawSheet(ctx, opt.sheet, answers); err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "\nContact sheet: %s\n", opt.sheet)
 	}
 	fmt.Fprintf(out, "\n%.1f s in all.", time.Since(start).Seconds())
 	if len(opt.queries) > 0 {
@@ -168,45 +146,6 @@ func run(ctx context.Context, opt options, out io.Writer) (err error) {
 	}
 	fmt.Fprint(out, " Now you: type words or one emoji; an empty line ends.\n")
 	return f.converse(ctx, opt.prompt, out)
-}
-
-// speech returns the English name of the language of the country whose flag char is: "French" of 🇫🇷,
-// which is also what things from there are called. It is the language that most people there speak, if
-// there is no country where more people speak it, as Unicode's CLDR knows them: so 🇨🇦 has none. It
-// returns "" where char is no flag.
-func speech(char string) string {
-	region, err := language.ParseRegion(country(char))
-	if err != nil {
-		return ""
-	}
-	tag, err := language.Compose(region)
-	if err != nil {
-		return ""
-	}
-	base, _ := tag.Base()
-	most, err := language.Compose(base)
-	if err != nil {
-		return ""
-	}
-	if home, _ := most.Region(); home != region {
-		return ""
-	}
-	return display.English.Languages().Name(most)
-}
-
-// country returns the two letters of a flag, which is a pair of regional indicators; "" of anything else.
-func country(char string) string {
-	letters := []rune(pictureID(char))
-	if len(letters) != 2 {
-		return ""
-	}
-	for i, r := range letters {
-		if r < '🇦' || r > '🇿' {
-			return ""
-		}
-		letters[i] = 'A' + r - '🇦'
-	}
-	return string(letters)
 }
 
 // inParallel calls work(0) to work(n-1) on all cores and returns the first error. It

@@ -73,9 +73,9 @@ func TestEmbedQuestion(t *testing.T) {
 func TestEmbedIsOfUnitLengthAndRepeatable(t *testing.T) {
 	d := dataForTest(t)
 	train, held := d.split()
-	v, again := learnVocabulary(d.texts(train)), learnVocabulary(d.texts(train))
+	v, again := learnVocabulary(d.names(train)), learnVocabulary(d.names(train))
 	unknown := 0
-	for _, name := range d.texts(held) {
+	for _, name := range d.names(held) {
 		f, ok := v.embed(name)
 		if g, _ := again.embed(name); !slices.Equal(f, g) {
 			t.Fatalf("%q is embedded in two ways", name)
