@@ -796,7 +796,6 @@ func TestIndexOnlyCollection(t *testing.T) {
 	stopIf(t, err != nil || len(spaces) != 2 || spaces[0].StatisticsBytes != 0, "%+v, %v", spaces, err)
 	must(t, c.Activate(ctx, 1))
 	gives(t, db.Space(2))(c.Rollback(ctx))
-	must(t, c.PinRevision(ctx, 2, 1, true))
 	dbkit.CheckSound(t, is, "spaces changed")
 	must(t, c.DropSpace(ctx, 1))
 	must(t, is.DropCollection(ctx, "mainly-news"))

@@ -64,7 +64,7 @@ func portrait(d *db.DB) (string, error) {
 			fmt.Fprintf(&b, "%d %v %d %s %d %d %d %d\n", s.Space, s.State, s.Revision, s.Checksum, s.Items,
 				s.Codes, s.Taught, s.Pending)
 			for _, r := range s.Revisions {
-				fmt.Fprintln(&b, r.Revision, r.Pinned, r.Checksum)
+				fmt.Fprintln(&b, r.Revision, r.Checksum)
 			}
 		}
 		for i := 0; i < len(keys); i += 7 {

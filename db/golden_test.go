@@ -84,8 +84,7 @@ func goldenListing(t testing.TB, d *db.DB) string {
 			say(
 				"space %d: %s, previous %v, parent %d, %d bits, %d items, %d codes, %d have taught, %d pending, model %s", s.Space, s.State, s.Previous, s.Parent, s.Bits, s.Items, s.Codes, s.Taught, s.Pending, s.Checksum)
 			for _, r := range s.Revisions {
-				say("revision %d: of %d, pinned %v, teacher %q, %d items", r.Revision, r.Parent, r.Pinned,
-					r.Teacher, r.Items)
+				say("revision %d: of %d, teacher %q, %d items", r.Revision, r.Parent, r.Teacher, r.Items)
 			}
 			in, err := c.InSpace(s.Space, 0)
 			check(err)
@@ -287,7 +286,6 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	need(shared.Update(ctx, db.UpdateOptions{}))(t)
 	dbkit.MustTrain(t, shared, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 12, Seed: 2},
 		Activate: true})
-	must(t, shared.PinRevision(ctx, 1, 1, true))
 	// What follows is learned only in part, and some of what was learned goes.
 	goldenPut(t, shared, items[70:90])
 	need(shared.Update(ctx, db.UpdateOptions{}))(t)

@@ -252,7 +252,6 @@ func TestFailedDatabase(t *testing.T) {
 		"drop space":       c.DropSpace(ctx, second2),
 		"activate":         c.Activate(ctx, second2),
 		"rollback":         errOf(c.Rollback(ctx)),
-		"pin":              c.PinRevision(ctx, 1, 1, true),
 		"restore revision": errOf(c.RestoreRevision(ctx, 1, 1)),
 		"train":            errOf(c.Train(ctx, opt)),
 		"reindex":          errOf(c.Reindex(ctx, db.ReindexOptions{})),

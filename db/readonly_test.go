@@ -118,7 +118,6 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"reindex":     errOf(c.Reindex(ctx, db.ReindexOptions{})),
 		"activate":    c.Activate(ctx, 1),
 		"rollback":    errOf(c.Rollback(ctx)),
-		"pin":         c.PinRevision(ctx, 1, 1, true),
 		"restore":     errOf(c.RestoreRevision(ctx, 1, 1)),
 		"compact":     d.Compact(ctx),
 		"acknowledge": errOf(d.AcknowledgeLosses(ctx)),

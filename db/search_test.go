@@ -965,7 +965,6 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		"drop space":       c.DropSpace(ctx, 1),
 		"activate":         c.Activate(ctx, 1),
 		"rollback":         errOf(c.Rollback(ctx)),
-		"pin":              c.PinRevision(ctx, 1, 1, true),
 		"restore revision": errOf(c.RestoreRevision(ctx, 1, 1)),
 		"train":            errOf(c.Train(ctx, db.TrainOptions{})),
 		"reindex":          errOf(c.Reindex(ctx, db.ReindexOptions{})),

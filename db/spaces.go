@@ -139,15 +139,6 @@ func (c *Collection) changeSpaces(ctx context.Context, drops bool,
 	return c.inside().Do(ctx, 0, f)
 }
 
-// PinRevision keeps a revision of a space for good, or with pinned false no longer. Unpinned revisions are
-// kept if they are the first or among the latest eight. A revision that is not kept gives ErrNotFound, a
-// collection without a trained space ErrNoModel.
-func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint32, pinned bool) error {
-	return c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
-		return tx.PinRevision(s, c.spaceOr(space), revision, pinned)
-	})
-}
-
 // RestoreRevision makes a new revision of the space that has the projections of a kept revision. It takes out
 // of the statistics what rows have taught since. These rows teach again only when you write them again or
 // train, even if you restore a later revision. Labels that have got a direction since cannot be taken back

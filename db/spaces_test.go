@@ -154,29 +154,13 @@ func TestUpdateInSpace(t *testing.T) {
 	it, err = c.Get(ctx, "strange")
 	failIf(t, err != nil || it.CodeFrom != "fused", "%+v, %v", it, err)
 	// Space 2 has no such revision yet.
-	for in, want := range map[*db.Collection]error{one: nil, c: db.ErrNotFound} {
-		if err := in.PinRevision(ctx, 0, u.Revision, true); !errors.Is(err, want) {
-			t.Errorf("pinning revision %d of %v: %v, want %v", u.Revision, in, err, want)
-		}
+	for _, in := range []*db.Collection{one, c} {
 		errorIs(t, errOf(in.RestoreRevision(ctx, 0, u.Revision+1)), db.ErrNotFound)
 	}
 	errorIs(t, errOf(c.RestoreRevision(ctx, 0, u.Revision)), db.ErrNotFound)
 	if u, err := one.Update(ctx, db.UpdateOptions{Space: 2, Teacher: db.TeacherLabels}); err != nil ||
 		u.Space != 2 || u.Revision != 2 {
 		t.Errorf("%+v, %v", u, err)
-	}
-	spaces, err := c.Spaces(ctx)
-	stopIf(t, err != nil || len(spaces) != 2, "%v, %v", spaces, err)
-	for _, s := range spaces {
-		var pinned []uint32
-		for _, r := range s.Revisions {
-			if r.Pinned {
-				pinned = append(pinned, r.Revision)
-			}
-		}
-		if want := map[db.Space][]uint32{1: {u.Revision}}[s.Space]; !slices.Equal(pinned, want) {
-			t.Errorf("pinned revisions of space %d: %v, want %v", s.Space, pinned, want)
-		}
 	}
 	r, err := one.RestoreRevision(ctx, 0, u.Revision-1) // space 2 has one of that number, too
 	failIf(t, err != nil || r.Space != 1 || r.Revision != u.Revision+1, "%+v, %v", r, err)
@@ -326,7 +310,7 @@ func TestRevisionInfos(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	first := need(c.Spaces(ctx))(t)[0]
 	want := []report.RevisionInfo{first.Revisions[0], {
-		Revision: 3, Parent: 2, Created: spaces.Now(), Pinned: true, Teacher: "modality", Lead: "text",
+		Revision: 3, Parent: 2, Created: spaces.Now(), Teacher: "modality", Lead: "text",
 		Reason: "because",
 		Items:  4, Labelled: 1, Unlabelled: 3, Forgotten: 2, Drift: report.Drift{"text": .25},
 	}, {Revision: 300, Parent: 3, Created: spaces.Now(), Items: 1}}

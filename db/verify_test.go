@@ -157,7 +157,7 @@ func TestVerifyWhileBuilding(t *testing.T) {
 }
 
 // Nothing is found whatever updates have done: grown labels, whose rows wait for another
-// code, revisions put back, pinned, and not kept; codes of those are counted as unchecked.
+// code, revisions put back, and not kept; codes of those are counted as unchecked.
 func TestVerifyRevisions(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewCrashableMem()
@@ -177,9 +177,6 @@ func TestVerifyRevisions(t *testing.T) {
 		putAll(t, c, batch)
 		putAll(t, c, items[i:i+3])
 		dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
-		if i == 3 {
-			must(t, c.PinRevision(ctx, 0, 3, true))
-		}
 	}
 	v := dbkit.CheckSound(t, d, "many revisions")
 	failIf(t, v.CodesUnchecked == 0 || v.CodesChecked <= v.CodesUnchecked, "%+v", v)

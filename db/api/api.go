@@ -110,7 +110,6 @@ type Collection interface {
 	Activate(ctx context.Context, space db.Space) error
 	Rollback(ctx context.Context) (db.Space, error)
 	RestoreRevision(ctx context.Context, space db.Space, revision uint32) (*report.Update, error)
-	PinRevision(ctx context.Context, space db.Space, revision uint32, pinned bool) error
 	DropSpace(ctx context.Context, space db.Space) error
 	ExportModel(ctx context.Context, w io.Writer) error
 	ImportModel(ctx context.Context, r io.Reader, opt db.ImportModelOptions) (*report.Training, error)

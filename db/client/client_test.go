@@ -357,7 +357,6 @@ func exercise(t *testing.T, d api.Database) (log []string) {
 	say("activate", nil, c.Activate(ctx, 2))
 	space, err := c.Rollback(ctx)
 	say("rollback", space, err)
-	say("pin", nil, c.PinRevision(ctx, 1, 1, true))
 	_, err = c.RestoreRevision(ctx, 1, 1)
 	say("restore revision", nil, err)
 	say("drop space", nil, c.DropSpace(ctx, 2))

@@ -420,11 +420,6 @@ func (c *Collection) RestoreRevision(ctx context.Context, space db.Space, revisi
 	return out, nil
 }
 
-func (c *Collection) PinRevision(ctx context.Context, space db.Space, revision uint32, pinned bool) error {
-	return c.write(ctx, http.MethodPost, ":pin", true,
-		rest.Revision{Space: space, Revision: revision, Pinned: pinned}, nil)
-}
-
 func (c *Collection) DropSpace(ctx context.Context, space db.Space) error {
 	return c.write(ctx, http.MethodDelete, "/spaces/"+strconv.FormatUint(uint64(space), 10), false, nil, nil)
 }

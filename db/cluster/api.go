@@ -41,7 +41,7 @@ type DatabaseOptions struct {
 //   - There are no marks, and no counter for keys: items of a batch bring their keys.
 //   - Schemas and labels do not change (Alter, RenameLabel).
 //   - Spaces have no earlier revisions, and no space is made of another (Rollback, RestoreRevision,
-//     PinRevision, Reindex).
+//     Reindex).
 //   - IncludeExplain, Evaluate, Encode, EncodeQuery, and the figures DiskSize and MeasuredDrift are for the
 //     database of a shard.
 //   - Compact, Verify and Backup are about folders; Client.Compare and Client.Backup are their counterparts.
@@ -411,8 +411,6 @@ func (c *collection) Rollback(context.Context) (db.Space, error) { return 0, err
 func (c *collection) RestoreRevision(context.Context, db.Space, uint32) (*report.Update, error) {
 	return nil, errRevisions
 }
-
-func (c *collection) PinRevision(context.Context, db.Space, uint32, bool) error { return errRevisions }
 
 func (c *collection) DropSpace(ctx context.Context, space db.Space) error {
 	return c.Collection.DropSpace(ctx, cmp.Or(space, c.space))

@@ -169,7 +169,6 @@ func unsupported(t *testing.T, d api.Database, c api.Collection) {
 		"DiskSize":    one(c.Stats(ctx, db.DiskSize)), "MeasuredDrift": one(c.Stats(ctx, db.MeasuredDrift)),
 		"Reindex": one(c.Reindex(ctx, db.ReindexOptions{})), "Rollback": one(c.Rollback(ctx)),
 		"RestoreRevision": one(c.RestoreRevision(ctx, 2, 1)),
-		"PinRevision":     c.PinRevision(ctx, 2, 1, true),
 		"Update by vectors": one(c.Update(ctx,
 			db.UpdateOptions{Teacher: db.TeacherModality})),
 		"ImportModel with a number": one(c.ImportModel(ctx, bytes.NewReader(nil),

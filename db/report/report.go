@@ -57,7 +57,6 @@ type RevisionInfo struct {
 	Revision uint32    `json:"revision"`         // number, from 1
 	Parent   uint32    `json:"parent,omitempty"` // revision that it was made from; 0: none
 	Created  time.Time `json:"created"`
-	Pinned   bool      `json:"pinned,omitempty"` // it is kept however old it gets
 
 	// As in report.Update: who taught, or "restored" if the revision has the projections of its parent, or
 	// "imported" if it was made elsewhere; which modality led or was tried for items without labels; and why

@@ -311,10 +311,6 @@ func registerModels(t *router) {
 		func(ctx context.Context, c api.Collection, r *request, in *rest.Revision) (*report.Update, error) {
 			return c.RestoreRevision(ctx, in.Space, in.Revision)
 		})
-	on(t, "POST", ofCollection+":pin", Admin, "Keep a revision, or keep it no longer",
-		func(ctx context.Context, c api.Collection, r *request, in *rest.Revision) (*none, error) {
-			return nil, c.PinRevision(ctx, in.Space, in.Revision, in.Pinned)
-		})
 	on(t, "DELETE", ofCollection+"/indexes/{modality}", Write, "Delete an index of vectors",
 		func(ctx context.Context, c api.Collection, r *request, _ *none) (*none, error) {
 			return nil, c.DropVectorIndex(ctx, r.PathValue("modality"))

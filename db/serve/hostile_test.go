@@ -339,7 +339,7 @@ func TestValuesOutOfRange(t *testing.T) {
 		`400 PUT /items/a {"key":"b"}`, `400 PUT /items/%ff {}`, `404 GET /items/%ff`, `400 DELETE /items/%ff`,
 		`400 POST :rename-label {}`, `400 POST :rename-label {"old":"class 1","new":""}`,
 		`404 POST :activate {"space":4294967295}`, `400 POST :activate {"space":4294967296}`,
-		`400 POST :activate {"space":-1}`, `404 POST :pin {"space":1,"revision":4294967295}`,
+		`400 POST :activate {"space":-1}`,
 		`404 POST :restore-revision {"space":9,"revision":1}`,
 		`404 DELETE /spaces/18446744073709551616`, `404 DELETE /spaces/-1`, `404 DELETE /spaces/4294967296`,
 		`400 DELETE /indexes/nobody`, `405 GET :search`,

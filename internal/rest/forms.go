@@ -206,7 +206,6 @@ type Space struct {
 type Revision struct {
 	Space    db.Space `json:"space,omitempty" doc:"0: the active one"`
 	Revision uint32   `json:"revision"`
-	Pinned   bool     `json:"pinned,omitempty" doc:"of :pin: keep the revision"`
 }
 
 // Backup says where to make a backup, and of what.

@@ -108,7 +108,6 @@ var verbs = []verb{
 	{args: "repair x.db", writes: true, prints: true},
 	{args: "repair x.db", on: "anchors", writes: true, prints: true, slow: true},
 	{args: "repair x.db", on: "killed", writes: true, prints: true},
-	{args: "models x.db --pin 1", writes: true, prints: true},
 	{args: "verify x.db --acknowledge", on: "killed", writes: true, prints: true},
 	{args: "backup x.db repo", writes: true, repo: true, prints: true},
 	{args: "backup x.db repo --index-only --collection main", on: "anchors", writes: true, repo: true,

@@ -200,23 +200,16 @@ func (h *history) checkSpace(c *collection, sp *space, info *report.SpaceInfo) e
 	}
 	kept := map[uint32]bool{}
 	for _, r := range info.Revisions {
-		kept[r.Revision] = r.Pinned
-	}
-	for r, pinned := range sp.kept {
-		if now, is := kept[r]; pinned && !is || is && now != pinned {
-			return fmt.Errorf("revision %d was pinned: %v; now it is there: %v, pinned: %v", r, pinned, is,
-				now)
-		}
+		kept[r.Revision] = true
 	}
 	for r := sp.revision; r > 0 && r+8 > sp.revision; r-- {
-		if _, is := kept[r]; !is {
+		if !kept[r] {
 			return fmt.Errorf("revision %d of %d is not kept", r, sp.revision)
 		}
 	}
-	if _, is := kept[1]; !is {
+	if !kept[1] {
 		return errors.New("revision 1 is not kept")
 	}
-	sp.kept = kept
 	return nil
 }
 

@@ -376,8 +376,7 @@ func (h *history) refuses(op *Op) bool {
 		return c != nil && (h.options.ReadOnly || c.indexOnly && !op.Absent && c.items[op.Key] != nil)
 	}
 	return h.options.ReadOnly &&
-		slices.Contains([]string{"create", "drop", "compact", "activate", "rollback", "dropspace", "pin"},
-			op.Do)
+		slices.Contains([]string{"create", "drop", "compact", "activate", "rollback", "dropspace"}, op.Do)
 }
 
 // footprint returns the content of the database's folder, by path.

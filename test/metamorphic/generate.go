@@ -589,7 +589,7 @@ func (g *generator) spaceOp() Op {
 	if g.schemas[name] == nil {
 		return Op{}
 	}
-	switch n := g.IntN(27); {
+	switch n := g.IntN(26); {
 	case n < 5:
 		return g.train(name)
 	case n < 10:
@@ -605,11 +605,9 @@ func (g *generator) spaceOp() Op {
 		g.spaces[name] = slices.DeleteFunc(g.spaces[name],
 			func(space string) bool { return space == op.Space })
 		return op
-	case n < 19:
-		return Op{Do: "pin", In: name, Space: g.space(name), Back: g.IntN(10), Pinned: g.chance(2)}
-	case n < 21:
+	case n < 20:
 		return Op{Do: "restorerevision", In: name, Space: g.space(name), Back: g.IntN(4)}
-	case n < 22:
+	case n < 21:
 		return Op{Do: "dropindex", In: name, Index: &Index{Modality: g.modality(name)}}
 	}
 	return g.index(name)

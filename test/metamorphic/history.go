@@ -165,7 +165,7 @@ func init() {
 		"delete": (*history).delete, "deletewhere": (*history).deleteWhere, "together": (*history).together,
 		"train": (*history).train, "update": (*history).update, "reindex": (*history).reindex,
 		"activate": (*history).activate,
-		"rollback": (*history).rollback, "dropspace": (*history).dropSpace, "pin": (*history).pin,
+		"rollback": (*history).rollback, "dropspace": (*history).dropSpace,
 		"restorerevision": (*history).restoreRevision,
 		"get":             (*history).get, "where": (*history).where, "search": (*history).search,
 		"radius": (*history).radius,

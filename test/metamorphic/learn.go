@@ -79,7 +79,7 @@ func (h *history) trained(op *Op, t *report.Training, settled bool) error {
 	sp := &space{
 		number: t.Space, name: op.Name, bits: op.Train.Bits, revision: 1, settled: settled,
 		labelFree: op.Train.Free,
-		kept:      map[uint32]bool{1: false}, known: map[string]bool{}, labelCodes: map[string]string{},
+		known:     map[string]bool{}, labelCodes: map[string]string{},
 		codes: map[string]*coded{},
 	}
 	n := 0
@@ -154,7 +154,7 @@ func (h *history) reindexed(op *Op, re *report.Reindexing) error {
 	parent := c.space(c.numberOf(op.Space))
 	sp := parent.clone()
 	sp.number, sp.name, sp.revision = re.Space, op.Name, 1
-	sp.kept, sp.codes = map[uint32]bool{1: false}, map[string]*coded{}
+	sp.codes = map[string]*coded{}
 	if re.Parent != parent.number || re.Revision != 1 {
 		return fmt.Errorf("%+v, of space %d", re, parent.number)
 	}

@@ -17,8 +17,7 @@ type space struct {
 	bits       int
 	modalities []string // modalities that the model knows
 	revision   uint32
-	free       bool            // an update in the background may have made later revisions
-	kept       map[uint32]bool // the kept revisions; true: pinned
+	free       bool // an update in the background may have made later revisions
 
 	labelFree bool // learned without labels: nothing in it is updated
 
@@ -46,7 +45,7 @@ type coded struct {
 
 func (sp *space) clone() *space {
 	out := *sp
-	out.kept, out.known = maps.Clone(sp.kept), maps.Clone(sp.known)
+	out.known = maps.Clone(sp.known)
 	out.labelCodes, out.codes = maps.Clone(sp.labelCodes), maps.Clone(sp.codes)
 	out.ages, out.carried = maps.Clone(sp.ages), maps.Clone(sp.carried)
 	return &out
@@ -233,38 +232,9 @@ func (h *history) revisionOf(sp *space, op *Op) uint32 {
 	return sp.revision - uint32(op.Back)
 }
 
-func (h *history) pin(op *Op) error {
-	c, handle, err := h.collection(op)
-	if err != nil {
-		return err
-	}
-	number := c.numberOf(op.Space)
-	sp := c.space(number)
-	revision := h.revisionOf(sp, op)
-	err = handle.PinRevision(h.ctx, number, revision, op.Pinned)
-	if h.learns() && errors.Is(err, db.ErrNotFound) {
-		return errPassed
-	}
-	want := error(nil)
-	switch {
-	case number == 0 && sp == nil:
-		want = db.ErrNoModel
-	case sp == nil || !sp.keeps(revision):
-		want = db.ErrNotFound
-	}
-	if err := expect(err, want); err != nil {
-		return err
-	}
-	next := h.now.fork()
-	next.edit(op.In).space(number).kept[revision] = op.Pinned
-	return h.commit(next, true)
-}
-
-// keeps reports whether a revision must exist: the first, the latest eight, and the
-// pinned ones.
+// keeps reports whether a revision must exist: the first, and the latest eight.
 func (sp *space) keeps(revision uint32) bool {
-	_, is := sp.kept[revision]
-	return sp.ages == nil && (is || revision == 1 || revision <= sp.revision && revision+8 > sp.revision)
+	return sp.ages == nil && (revision == 1 || revision <= sp.revision && revision+8 > sp.revision)
 }
 
 func (h *history) restoreRevision(op *Op) error {

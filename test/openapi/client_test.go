@@ -139,7 +139,6 @@ func TestOwnClient(t *testing.T) {
 	ok(m.Activate(ctx, 1))
 	_, err = m.Rollback(ctx)
 	ok(err)
-	ok(m.PinRevision(ctx, 1, 1, true))
 	_, err = m.RestoreRevision(ctx, 1, 1)
 	ok(err)
 	ok(m.DropSpace(ctx, 1))

@@ -380,8 +380,6 @@ func TestEveryAnswerIsDescribed(t *testing.T) {
 	w.send(404, "POST", m+":activate", object{"space": 99})
 	w.send(200, "POST", m+":rollback", nil)
 	w.send(400, "POST", d+"/collections/codes:rollback", nil)
-	w.send(204, "POST", m+":pin", object{"space": 1, "revision": 1, "pinned": true})
-	w.send(404, "POST", m+":pin", object{"space": 1, "revision": 99})
 	w.send(200, "POST", m+":restore-revision", object{"space": 1, "revision": 1})
 	w.send(404, "POST", m+":restore-revision", object{"space": 1, "revision": 99})
 	w.send(204, "DELETE", m+"/spaces/2", nil)

@@ -129,7 +129,7 @@ func TestContract(t *testing.T) {
 		"reindex":     "collection json space",
 		"activate":    "collection json space",
 		"rollback":    "collection json space revision",
-		"models":      "collection json space pin unpin",
+		"models":      "collection json space",
 		"drop":        "collection json space",
 		"backup":      "json collection index-only",
 		"backups":     "json",

@@ -24,8 +24,7 @@ import (
 func modelsCommand(e *env) *cobra.Command {
 	v := e.verb(groupSpaces, "models DIR", "List the spaces of codes and the revisions of their models", `
 		Models lists the spaces of codes that a collection has, and of each the
-		revisions that are kept: the one that training made, those that are pinned, and
-		the last 8.
+		revisions that are kept: the one that training made, and the last 8.
 
 		A space is what train or reindex makes: a code for every item, comparable with the
 		others in it. Searches use the active space. Others stand by: compare them (--space),
@@ -44,31 +43,11 @@ func modelsCommand(e *env) *cobra.Command {
 		With --json it prints an object a line for each space, with the drift of each modality
 		and the report of its training.`, `
 		fddhdb models wiki.db
-		fddhdb models wiki.db --space 1 --json
-		fddhdb models wiki.db --pin 3`).
+		fddhdb models wiki.db --space 1 --json`).
 		onCollection().printsLines().
-		ofSpace("only space `N`; with --pin and --unpin the space (default: the active one)")
-	var pin, unpin uint32
-	v.f.Uint32Var(&pin, "pin", 0, "keep revision `R`, however many come after it")
-	v.f.Uint32Var(&unpin, "unpin", 0,
-		"keep revision `R` no longer than others; it goes when the next one comes")
+		ofSpace("only space `N`")
 	return v.does(func() error {
-		open := v.look
-		switch {
-		case v.given("pin") && v.given("unpin"):
-			return exit.Usagef("models takes one of --pin and --unpin, not both")
-		case v.given("pin") && pin == 0, v.given("unpin") && unpin == 0:
-			return exit.Usagef("--pin and --unpin: revisions are numbered from 1")
-		case v.given("pin") || v.given("unpin"):
-			open = v.change
-		}
-		return open(func() error {
-			if revision := max(pin, unpin); revision > 0 {
-				if err := v.c.PinRevision(v.ctx, v.space, revision, pin > 0); err != nil {
-					return revisionError(map[bool]string{true: "--pin", false: "--unpin"}[pin > 0], revision,
-						err)
-				}
-			}
+		return v.look(func() error {
 			items, err := v.c.Count(v.ctx, "")
 			if err != nil {
 				return err
@@ -142,7 +121,7 @@ func (e *env) printRevisions(s *report.SpaceInfo) {
 			drift = term.NumberCell(slices.Max(worst), 3)
 		}
 		var notes []string
-		for note, is := range map[string]bool{"in use": r.Revision == s.Revision, "pinned": r.Pinned,
+		for note, is := range map[string]bool{"in use": r.Revision == s.Revision,
 			"train again": r.Drift.TrainAgain()} {
 			if is {
 				notes = append(notes, note)

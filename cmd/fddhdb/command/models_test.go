@@ -31,12 +31,12 @@ func someSpaces() []report.SpaceInfo {
 			Taught: 2173, Pending: 12,
 			ModelBytes: 1_300_000, Checksum: "0a1b2c3d", Recode: 4,
 			Revisions: []report.RevisionInfo{
-				{Revision: 1, Created: at(0), Items: 1900, Labelled: 1900, Pinned: true},
+				{Revision: 1, Created: at(0), Items: 1900, Labelled: 1900},
 				{Revision: 2, Parent: 1, Created: at(5), Teacher: "auto", Lead: "text", Items: 173,
 					Labelled: 100, Unlabelled: 73, Forgotten: 2,
 					Drift: report.Drift{"image": .04, "text": .01}},
 				{Revision: 3, Parent: 2, Created: at(9), Reason: "labels have grown", Items: 100,
-					Labelled: 100, Pinned: true, Drift: report.Drift{"image": .31}},
+					Labelled: 100, Drift: report.Drift{"image": .31}},
 			},
 		},
 		{Space: 2, State: report.SpaceStandby, Previous: true, Created: at(1), Bits: 32, Revision: 1,
@@ -56,9 +56,9 @@ func TestPrintSpaces(t *testing.T) {
 
 space 1, 4 items still to get the code of new labels: fddhdb update
 revision  parent  created           teacher            taught  drift
-       1       -  2026-03-01 09:00  training            1,900      -  pinned
+       1       -  2026-03-01 09:00  training            1,900      -
        2       1  2026-03-01 09:05  auto, text            173  0.040
-       3       2  2026-03-01 09:09  labels have grown     100  0.310  in use, pinned, train again
+       3       2  2026-03-01 09:09  labels have grown     100  0.310  in use, train again
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

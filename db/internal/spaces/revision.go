@@ -14,8 +14,7 @@ import (
 )
 
 // A RevisionDescriptor has the facts about a revision of a space besides its projections. It is stored in
-// JSON, in chunk 0 of the revision. Views and the committer share it: to change it, as for a pin, store a
-// changed copy and replace the pointer.
+// JSON, in chunk 0 of the revision. Views and the committer share it; nothing changes it.
 type RevisionDescriptor struct {
 	report.RevisionInfo // without Bytes and Checksum, which follow from Model and its chunks
 	// of the projections; zero for revision 1, which uses the model of the space
@@ -123,6 +122,6 @@ func ReadRevisions(r pebble.Reader, collection, space uint32) (all []*RevisionDe
 	return all, nil
 }
 
-// Kept is the number of revisions of a space to keep, the present one included, besides the first one and
-// pinned ones. state.Tx.WriteRevision deletes the others; verification expects these.
+// Kept is the number of revisions of a space to keep, the present one included, besides the first one.
+// state.Tx.WriteRevision deletes the others; verification expects these.
 const Kept = 8

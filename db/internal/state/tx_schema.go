@@ -247,8 +247,8 @@ func (c *Committer) forget(collection, space uint32) {
 }
 
 // WriteRevision stores a revision of a space, its descriptor and its projections. It deletes other revisions,
-// except the first, the pinned ones, and the latest spaces.Kept of the rest. It replaces sp.Revisions, but
-// does not make the revision the latest (SpaceState.Revise). The caller calls Touch.
+// except the first, and the latest spaces.Kept of the rest. It replaces sp.Revisions, but does not make the
+// revision the latest (SpaceState.Revise). The caller calls Touch.
 func (tx *Tx) WriteRevision(sp *SpaceState, d *spaces.RevisionDescriptor, projections []byte) error {
 	if err := tx.WriteRevisionDescriptor(sp, d); err != nil {
 		return err
@@ -260,7 +260,7 @@ func (tx *Tx) WriteRevision(sp *SpaceState, d *spaces.RevisionDescriptor, projec
 	kept := append(slices.Clone(sp.Revisions), d) // views share the slice
 	loose := 0
 	for i := len(kept) - 1; i >= 0; i-- {
-		if r := kept[i]; r.Pinned || r.Revision == 1 {
+		if kept[i].Revision == 1 {
 			continue
 		}
 		if loose++; loose <= spaces.Kept {
@@ -284,31 +284,6 @@ func (tx *Tx) WriteRevisionDescriptor(sp *SpaceState, d *spaces.RevisionDescript
 		return err
 	}
 	return tx.Batch.Set(codec.RevisionKey(sp.collection, sp.ID, d.Revision, 0), b, nil)
-}
-
-// PinRevision keeps a revision of the space that a caller names, however old it gets, or stops keeping it.
-func (tx *Tx) PinRevision(s *CollectionState, number, revision uint32, pinned bool) error {
-	sp := s.SpaceNamed(number)
-	switch {
-	case sp == nil && number == 0:
-		return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)
-	case sp == nil:
-		return fault.NotFound("space %d of collection %q", number, s.Name)
-	}
-	i := slices.IndexFunc(sp.Revisions,
-		func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision })
-	if i < 0 {
-		return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, s.Name)
-	}
-	d := *sp.Revisions[i]
-	d.Pinned = pinned
-	if err := tx.WriteRevisionDescriptor(sp, &d); err != nil {
-		return err
-	}
-	sp.Revisions = slices.Clone(sp.Revisions) // views share the slice
-	sp.Revisions[i] = &d
-	tx.Committer.Touch(s)
-	return nil
 }
 
 // WriteCheckpoint replaces the stored statistics of a learner by those of the present revision, and deletes

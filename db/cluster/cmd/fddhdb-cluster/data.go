@@ -91,7 +91,7 @@ var inCluster = map[string]difference{
 		is labels. One training or update of a collection runs at a time.`},
 	"models": {short: "List the spaces of codes", text: `
 		A cluster knows the state of a space, its bits, its revision and its items.`,
-		examples: `fddhdb-cluster models --collection photos`, without: []string{"pin", "unpin"}},
+		examples: `fddhdb-cluster models --collection photos`},
 	"activate": {text: `
 		A cluster activates a space shard after shard, and no search fails meanwhile. There is no
 		rollback: activate the space before.`, examples: `fddhdb-cluster activate --space 2`},

@@ -316,7 +316,6 @@ func (s *stage) models(t *testing.T) {
 	s.fails(1, []string{"update", "--collection", "pairs", "--teacher", "self"}, "let labels teach")
 	s.fails(2, []string{"update", "--collection", "pairs", "--space", "9"}, "--space 9")
 	s.ok("export", "--collection", "pairs", "--model", "again.model", "--space", "2")
-	s.fails(1, []string{"models", "--collection", "pairs", "--pin", "1"}, "a cluster does not keep revisions")
 	s.fails(2, []string{"update", "--collection", "codes"}, "bring their codes")
 	s.fails(2, []string{"update", "--collection", "nosuch"}, "no collection")
 	s.fails(1, []string{"train", "--collection", "codes"}, "codes")

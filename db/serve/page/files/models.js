@@ -135,7 +135,7 @@ function revisions(s) {
     return names.map((name, i) => {
       const x = r.drift?.[name];
       const first = i === 0;
-      const note = [first && r.revision === s.revision && "in use", first && r.pinned && "pinned", x > limit && "train again"].filter(Boolean).join(", ");
+      const note = [first && r.revision === s.revision && "in use", x > limit && "train again"].filter(Boolean).join(", ");
       return [String(r.revision), first ? when(r.created) : "", first ? r.teacher || (r.parent ? "" : "training") : "", first ? count(r.items) : "", name, x?.toFixed(3), note];
     });
   });
