@@ -16,5 +16,4 @@
 // name is a folder of another one (a and a/b), and invalid names.
 //
 // The package imports backup, and the tests of backup do not import it.
-// TestMistakesAreFound shows that each check finds the mistake that it is there for.
 package storetest
