@@ -163,9 +163,8 @@ arm64:
 	GOARCH=arm64 $(GO) test -count=1 -exec $(QEMU) ./model/internal/dense
 	GOARCH=arm64 $(GO) test -count=1 -exec $(QEMU) -run 'SameBits|TestLog' ./model
 
-# Archives of the shell and wheels for Python for every platform, Debian packages, a formula of Homebrew, bills of
-# materials and checksums, into dist: the same bytes wherever the same commit is built by the
-# same version of Go.
+# Archives of the shell and wheels for Python for every platform, and checksums, into dist: the same bytes wherever the
+# same commit is built by the same version of Go.
 release:
 	$(GO) -C test run ./release -out ../dist
 

@@ -75,8 +75,7 @@ type release struct {
 
 	client []byte // for Python, as the command prints it
 
-	names []string          // of the files that are written, in their order
-	sums  map[string]string // their SHA-256 sums
+	sums strings.Builder // SHA-256 sums of the files that are written, with their names
 }
 
 func (r *release) run(ctx context.Context) error {
@@ -120,28 +119,13 @@ func (r *release) run(ctx context.Context) error {
 			return fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
 		}
 	}
-	text, err := formula(r.version, r.sums)
-	if err == nil {
-		err = r.write("fddhdb.rb", []byte(text))
-	}
-	if err != nil {
-		return err
-	}
-	var sums strings.Builder
-	for _, name := range r.names {
-		fmt.Fprintf(&sums, "%s  %s\n", r.sums[name], name)
-	}
-	fmt.Print(sums.String())
-	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(sums.String()), 0o644)
+	fmt.Print(r.sums.String())
+	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(r.sums.String()), 0o644)
 }
 
 // write writes a file of the release.
 func (r *release) write(name string, data []byte) error {
-	if r.sums == nil {
-		r.sums = map[string]string{}
-	}
-	r.names = append(r.names, name)
-	r.sums[name] = fmt.Sprintf("%x", sha256.Sum256(data))
+	fmt.Fprintf(&r.sums, "%x  %s\n", sha256.Sum256(data), name)
 	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)
 }
 
@@ -233,10 +217,8 @@ func archiveName(version string, p platform) string {
 	return stem(version, p) + ".tar.gz"
 }
 
-// pack packs the shell for a platform, with the files beside it: as an archive with its
-// bill of materials, as a wheel, and for Linux as a Debian package.
+// pack packs the shell for a platform, with the files beside it: as an archive, and as a wheel.
 func (r *release) pack(p platform, executable []byte, beside []file) error {
-	name := archiveName(r.version, p)
 	pack := packTar
 	if p.os == "windows" {
 		pack = packZip
@@ -245,30 +227,12 @@ func (r *release) pack(p platform, executable []byte, beside []file) error {
 	err := pack(&b, stem(r.version, p), r.time, append([]file{{p.executable(), 0o755, executable}},
 		beside...))
 	if err == nil {
-		err = r.write(name, b.Bytes())
+		err = r.write(archiveName(r.version, p), b.Bytes())
 	}
 	if err != nil {
 		return err
 	}
-	materials, err := bill(r.version, p, r.sums[name], r.time, executable)
-	if err == nil {
-		err = r.write(stem(r.version, p)+".spdx.json", materials)
-	}
-	if err == nil {
-		err = r.wheel(p, executable, beside)
-	}
-	if err != nil || p.os != "linux" {
-		return err
-	}
-	files, err := debFiles(r.version, r.time, executable, beside)
-	if err != nil {
-		return err
-	}
-	var deb bytes.Buffer
-	if err := packDeb(&deb, r.version, p.arch, r.time, files); err != nil {
-		return err
-	}
-	return r.write(debName(r.version, p.arch), deb.Bytes())
+	return r.wheel(p, executable, beside)
 }
 
 // wheel writes the wheel for a platform.

@@ -5,7 +5,6 @@ import (
 	"archive/zip"
 	"compress/gzip"
 	"io"
-	"strings"
 	"time"
 )
 
@@ -19,27 +18,14 @@ type file struct {
 // packTar writes files in a folder as a .tar.gz. Nothing in it depends on the machine
 // or the user.
 func packTar(w io.Writer, folder string, at time.Time, files []file) error {
-	var entries []file
-	for _, f := range files {
-		entries = append(entries, file{folder + "/" + f.name, f.mode, f.data})
-	}
-	return packEntries(w, at, entries)
-}
-
-// packEntries writes a .tar.gz. An entry whose name ends in / is a folder.
-func packEntries(w io.Writer, at time.Time, entries []file) error {
 	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {
 		return err
 	}
 	t := tar.NewWriter(z)
-	for _, f := range entries {
-		kind := byte(tar.TypeReg)
-		if strings.HasSuffix(f.name, "/") {
-			kind = tar.TypeDir
-		}
+	for _, f := range files {
 		err := t.WriteHeader(&tar.Header{
-			Format: tar.FormatUSTAR, Typeflag: kind, Name: f.name,
+			Format: tar.FormatUSTAR, Typeflag: tar.TypeReg, Name: folder + "/" + f.name,
 			Mode: f.mode, Size: int64(len(f.data)), ModTime: at,
 		})
 		if err != nil {

@@ -43,10 +43,11 @@ func wheelFiles(version string, p platform, client, license, executable []byte) 
 	for _, tag := range tags {
 		fmt.Fprintf(&wheel, "Tag: py3-none-%s\n", tag)
 	}
+	const homepage = "https://github.com/fddhdb/fddhdb"
 	about := fmt.Sprintf("Metadata-Version: 2.1\nName: fddhdb\nVersion: %s\nSummary: %s\nHome-page: %s\n"+
 		"License: Apache-2.0\nRequires-Python: >=3.9\n\nThe client for Python, with the program for %s/%s. "+
 		"Arrays need numpy. %s/blob/main/docs/PYTHON.md explains it.\n",
-		v, summary, homepage, p.os, p.arch, homepage)
+		v, "embedded database for retrieval by vectors and learned hash codes", homepage, p.os, p.arch, homepage)
 	files := []file{
 		{"fddhdb/__init__.py", 0o644, client},
 		{"fddhdb/py.typed", 0o644, nil},
