@@ -14,7 +14,7 @@ SEED ?= new
 VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Modules of their own, besides that of the folder itself.
-NESTED = examples/emoji experiments test contrib/otelfddhdb db/beam examples/beam db/cluster \
+NESTED = examples/emoji experiments test db/beam examples/beam db/cluster \
 	examples/cluster
 
 .PHONY: all build test long race lint fuzz kill faults field soak metamorphic backups s3 bench figures cross arm64 vuln release integration ci

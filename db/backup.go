@@ -62,7 +62,7 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.state.Stopping, func() { cancel(fault.ErrClosed) })()
-	ctx, op := d.state.Signals.Begin(ctx, event.OpBackup, opt.Collection)
+	op := d.state.Signals.Begin(ctx, event.OpBackup, opt.Collection)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	m, err := d.copier.Backup(ctx, to, copies.CheckpointOptions(opt))
@@ -130,7 +130,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.state.Stopping, func() { cancel(fault.ErrClosed) })()
-	ctx, op := d.state.Signals.Begin(ctx, event.OpCheckpoint, opt.Collection)
+	op := d.state.Signals.Begin(ctx, event.OpCheckpoint, opt.Collection)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	v := d.state.Latest()
@@ -172,7 +172,7 @@ const StageVerify = copies.StageVerify
 // and verifies them as VerifyFolder does; only then the folder becomes a database. After an error the folder
 // is as before. If the process ends, the folder is no database, and you can call Restore again.
 //
-// The database keeps the UUID of its source. Restore uses FS, CacheBytes, Logger, EventListener and Tracer of
+// The database keeps the UUID of its source. Restore uses FS, CacheBytes, Logger and EventListener of
 // the options; nil means the defaults. It takes the memory of VerifyFolder and some 150 MiB.
 //
 // Errors: ErrExists for a folder that is not empty, ErrInvalid for one inside another database,
@@ -185,7 +185,7 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 	defer opts.disk.Signals.Wait()
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
-	ctx, op := opts.disk.Signals.Begin(ctx, event.OpRestore, "")
+	op := opts.disk.Signals.Begin(ctx, event.OpRestore, "")
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	m, err := copies.Restore(ctx, from, dir, &opts.disk, copies.RestoreOptions(opt))

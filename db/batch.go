@@ -9,11 +9,11 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
@@ -285,9 +285,9 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any)
 	if err := c.inside().Loaded(ctx); err != nil {
 		return 0, err
 	}
-	ctx, call := c.db.state.Signals.Call(ctx, event.OpWrite, c.name)
+	call := signal.NewCall()
 	n, err := c.deleteWhere(ctx, where, args)
-	c.db.state.Wrote(&call, n, err)
+	c.db.state.Wrote(call, err)
 	if err != nil {
 		return 0, err
 	}

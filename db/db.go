@@ -302,9 +302,6 @@ type Options struct {
 	// EventListener, if not nil, gets them as well.
 	EventListener event.Listener
 
-	// Tracer, if not nil, makes spans of the operations of the database.
-	Tracer event.Tracer
-
 	// FS is the file system; nil means the one of the operating system.
 	FS vfs.FS
 }
@@ -369,7 +366,7 @@ func (o *Options) withDefaults() settings {
 	out.FS = store.WithKinds(out.FS)
 	out.disk = store.Config{
 		FS: out.FS, CacheBytes: out.CacheBytes, ReserveBytes: out.ReserveBytes,
-		Signals: signal.NewSender(out.Logger, out.EventListener, out.Tracer),
+		Signals: signal.NewSender(out.Logger, out.EventListener),
 	}
 	return out
 }

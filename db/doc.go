@@ -70,8 +70,8 @@
 // # What goes on
 //
 // Stats has figures about a database and its work; you can call it every second.
-// Options.EventListener and Options.Logger hear of events: see package event. Options.Tracer
-// makes spans. docs/OPERATIONS.md says what to watch.
+// Options.EventListener and Options.Logger hear of events: see package event. docs/OPERATIONS.md says what to
+// watch.
 //
 // # Copies
 //

@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/jsonform"
 	"github.com/fddhdb/fddhdb/db/internal/search"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -292,7 +293,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	if q.K == 0 {
 		q.K = defaultK
 	}
-	ctx, call := c.db.state.Signals.Call(ctx, event.OpSearch, c.name)
+	call := signal.NewCall()
 	var res *Result
 	hits, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
@@ -318,7 +319,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 		res, hits, plan = found, len(found.Hits), s.How().Plan
 		return nil
 	})
-	c.db.search.Searched(&call, event.OpSearch, plan, hits, err)
+	c.db.search.Searched(call, event.OpSearch, plan, hits, err)
 	return res, err
 }
 
@@ -332,7 +333,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	case q.Words != "":
 		return nil, fault.Invalid("words: an answer within a radius has no words: call Search")
 	}
-	ctx, call := c.db.state.Signals.Call(ctx, event.OpSearchRadius, c.name)
+	call := signal.NewCall()
 	var r *Runs
 	total, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
@@ -350,7 +351,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 		r = &Runs{s: s, wanted: q.wanted(), pin: c.db.state.Pin(v)}
 		return nil
 	})
-	c.db.search.Searched(&call, event.OpSearchRadius, plan, total, err)
+	c.db.search.Searched(call, event.OpSearchRadius, plan, total, err)
 	return r, err
 }
 
@@ -551,7 +552,7 @@ func (r *Runs) read(f func(s *search.Searcher) error) error {
 // collection, on all cores. Queries that need a scan by distance share it. The first error
 // ends it and says which query it is about. As queries share their work, IncludeExplain is not possible.
 func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result, error) {
-	ctx, call := c.db.state.Signals.Call(ctx, event.OpSearchAll, c.name)
+	call := signal.NewCall()
 	results := make([]*Result, len(queries))
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		// A group of queries is one piece of work: enough of them to share
@@ -602,7 +603,7 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 			hits += len(r.Hits)
 		}
 	}
-	c.db.search.SearchedAll(&call, len(queries), hits, err)
+	c.db.search.SearchedAll(call, hits, err)
 	if err != nil {
 		return nil, err
 	}

@@ -255,7 +255,7 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader,
 	if err := c.takesModel(ctx, f); err != nil {
 		return nil, err
 	}
-	ctx, op := in.DB.Signals.Begin(ctx, event.OpImportModel, in.Name)
+	op := in.DB.Signals.Begin(ctx, event.OpImportModel, in.Name)
 	defer op.Abandon()
 	space, t, err := in.ImportModel(ctx, f, learn.ImportOptions{Activate: opt.Activate,
 		Progress: op.Telling(opt.Progress), Space: uint32(opt.Space), Unbuilt: opt.Unbuilt})
@@ -311,7 +311,7 @@ func (c *Collection) ImportRevision(ctx context.Context, r io.Reader,
 	if err := c.takesModel(ctx, f); err != nil {
 		return nil, err
 	}
-	ctx, op := in.DB.Signals.Begin(ctx, event.OpUpdate, in.Name)
+	op := in.DB.Signals.Begin(ctx, event.OpUpdate, in.Name)
 	defer op.Abandon()
 	u, err := in.ImportRevision(ctx, f, uint32(c.spaceOr(opt.Space)), opt.Revision)
 	op.End(err, learn.UpdateEvent(u))

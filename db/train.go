@@ -74,7 +74,7 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*report.Train
 	if err := in.RoomToTrain(learn.TrainOptions(opt)); err != nil {
 		return nil, err
 	}
-	ctx, op := in.DB.Signals.Begin(ctx, event.OpTrain, in.Name)
+	op := in.DB.Signals.Begin(ctx, event.OpTrain, in.Name)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	space, t, err := in.Train(ctx, learn.TrainOptions(opt))
@@ -218,7 +218,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Upd
 	if !learn.Teacher(opt.Teacher).Known() {
 		return nil, fault.Invalid("unknown teacher %v", opt.Teacher)
 	}
-	ctx, op := in.DB.Signals.Begin(ctx, event.OpUpdate, in.Name)
+	op := in.DB.Signals.Begin(ctx, event.OpUpdate, in.Name)
 	defer op.Abandon()
 	u, err := in.Update(ctx, learn.UpdateOptions{
 		Space: c.spaceOr(opt.Space), Teacher: learn.Teacher(opt.Teacher), GrowLabels: opt.GrowLabels,
@@ -277,7 +277,7 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*report.R
 	if opt.Rate < 0 {
 		return nil, fault.Invalid("reindex %d items a second", opt.Rate)
 	}
-	ctx, op := in.DB.Signals.Begin(ctx, event.OpReindex, in.Name)
+	op := in.DB.Signals.Begin(ctx, event.OpReindex, in.Name)
 	defer op.Abandon()
 	space, r, err := in.Reindex(ctx, learn.ReindexOptions{
 		Space: c.spaceOr(opt.Space), Activate: opt.Activate, Rate: opt.Rate, Rows: opt.Rows,

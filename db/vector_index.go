@@ -78,7 +78,7 @@ func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*repor
 	if err != nil {
 		return nil, err
 	}
-	ctx, op := in.DB.Signals.Begin(ctx, event.OpVectorIndex, in.Name)
+	op := in.DB.Signals.Begin(ctx, event.OpVectorIndex, in.Name)
 	defer op.Abandon()
 	x, err := in.IndexVectors(ctx, t, learn.IndexOptions{Recall: opt.Recall, Cells: opt.Cells, Seed: opt.Seed,
 		Progress: op.Telling(opt.Progress)})

@@ -54,7 +54,7 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions,
 	defer d.state.Guard.Leave()
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
-	ctx, op := d.state.Signals.Begin(ctx, event.OpVerify, "")
+	op := d.state.Signals.Begin(ctx, event.OpVerify, "")
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	v, err := verify.Store(ctx, d.opts.FS, d.dir, d.state.Engine.DB, opt.inside(), orNobody(found))
@@ -202,7 +202,7 @@ func (d *DB) Compact(ctx context.Context) error {
 		return err
 	}
 	defer d.state.Guard.Leave()
-	ctx, op := d.state.Signals.Begin(ctx, event.OpCompact, "")
+	op := d.state.Signals.Begin(ctx, event.OpCompact, "")
 	defer op.Abandon()
 	err := d.state.Compact(ctx, op.Progress)
 	op.End(err, event.Event{})

@@ -69,10 +69,10 @@ const (
 	PhaseFailed   Phase = "failed"
 )
 
-// An Op is a kind of operation, with one name in events, spans, Stats and metrics.
+// An Op is a kind of operation, with one name in events, Stats and metrics.
 type Op string
 
-// Long operations. Each has events, a span and figures in Activity.
+// Long operations. Each has events and figures in Activity.
 const (
 	OpLoad        Op = "load"        // loading the codes of a space into memory, after Open
 	OpIndex       Op = "index"       // building the tables of substrings in memory
@@ -98,7 +98,7 @@ const (
 	OpCompaction Op = "compaction" // merging tables
 )
 
-// Calls that are short: each has a span, and figures in Activity.
+// Calls that are short: each has figures in Activity.
 const (
 	OpSearch       Op = "search"        // Collection.Search
 	OpSearchRadius Op = "search_radius" // Collection.SearchRadius: finding the codes

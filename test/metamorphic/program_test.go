@@ -13,7 +13,7 @@ import (
 // about what hears of it, and the database is opened with them.
 func TestEveryOptionIsTried(t *testing.T) {
 	left := []string{"MustExist", "UpdateInterval", "NoResume", "ReserveBytes", "Logger", "EventListener",
-		"Tracer", "FS"}
+		"FS"}
 	var options Options
 	for seed := range uint64(200) {
 		generated := reflect.ValueOf(Generate(seed, Profile{Ops: 1}).Options)

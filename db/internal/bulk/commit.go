@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -136,7 +137,7 @@ func (b *Batch) Commit(ctx context.Context, d *state.Database) error {
 		b.changes = packed{n: b.changes.n}
 		return d.Write(ctx, b.one, b.Marks)
 	}
-	ctx, call := d.Signals.Call(ctx, event.OpWrite, "")
+	call := signal.NewCall()
 	err := b.load(ctx, d)
 	if errors.Is(err, errNotBulk) {
 		if err = nil; b.Bytes > record.MaxBatchBytes {
@@ -146,7 +147,7 @@ func (b *Batch) Commit(ctx context.Context, d *state.Database) error {
 			err = d.Committer.Submit(ctx, &state.Request{Changes: b.one, Marks: b.Marks})
 		}
 	}
-	d.Wrote(&call, b.changes.n, err)
+	d.Wrote(call, err)
 	b.changes, b.encs = packed{n: b.changes.n}, nil
 	return err
 }
@@ -257,7 +258,7 @@ func (b *Batch) load(ctx context.Context, d *state.Database) error {
 	if cv, ok := d.Current.Load().Collections.Get(b.collection); ok {
 		name = cv.Name
 	}
-	ctx, op := d.Signals.Begin(ctx, event.OpBulkLoad, name)
+	op := d.Signals.Begin(ctx, event.OpBulkLoad, name)
 	defer op.Abandon()
 	err := d.Committer.Load(ctx, func(tx *state.Tx) error {
 		// From here on this is the committer's goroutine, and no other request runs.

@@ -129,7 +129,7 @@ func (d *Database) KeepUpdated(ctx context.Context) {
 // has ended or the database has failed, so that KeepUpdated ends.
 func (d *Database) updateInBackground(ctx context.Context, c Collection,
 	f func(Collection, context.Context) (*report.Update, error)) error {
-	ctx, op := d.State.Signals.BeginInBackground(ctx, event.OpUpdate, c.Name)
+	op := d.State.Signals.BeginInBackground(ctx, event.OpUpdate, c.Name)
 	var u *report.Update
 	err := work.Safely(func() (err error) {
 		if err := c.Loaded(ctx); err != nil {
@@ -281,7 +281,7 @@ func (d *Database) Resume(ctx context.Context, v *state.View) func() {
 // complete runs a builder as an operation of the background, with events and a span. A panic
 // becomes the error of its event.
 func (d *Database) complete(ctx context.Context, b *builder) {
-	ctx, op := d.State.Signals.BeginInBackground(ctx, event.OpReindex, b.c.Name)
+	op := d.State.Signals.BeginInBackground(ctx, event.OpReindex, b.c.Name)
 	b.progress = op.Progress
 	var built builtSpace
 	err := work.Safely(func() (err error) {

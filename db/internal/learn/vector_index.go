@@ -668,10 +668,10 @@ func (d *Database) renewAll(ctx context.Context, tried map[*record.VectorIndex]b
 			cancel()
 			return
 		}
-		octx, op := d.State.Signals.BeginInBackground(rctx, event.OpVectorIndex, c.Name)
+		op := d.State.Signals.BeginInBackground(rctx, event.OpVectorIndex, c.Name)
 		var id uint32
 		err := work.Safely(func() (err error) {
-			id, err = c.renew(octx, tried)
+			id, err = c.renew(rctx, tried)
 			return err
 		})
 		op.End(err, event.Event{Attrs: []slog.Attr{slog.Int("index", int(id))}})

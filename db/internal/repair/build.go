@@ -42,7 +42,7 @@ func (r *repairer) build(plans []plan) (err error) {
 	disk, dir := *r.disk, r.path(store.RepairingName)
 	// This database sends no events. It keeps no reserve, because room has checked the space for the new
 	// store.
-	disk.Signals = signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)
+	disk.Signals = signal.NewSender(slog.New(slog.DiscardHandler), nil)
 	disk.ReserveBytes = -1
 	disk.Room = store.NewReserve(&disk, dir)
 	disk.Cache = pebble.NewCache(disk.CacheBytes)

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -161,8 +160,8 @@ type figures struct {
 	hits   atomic.Uint64                     // items returned
 }
 
-// Searched counts a finished search and ends its span.
-func (c *figures) Searched(call *signal.Call, op event.Op, plan mih.Plan, hits int, err error) {
+// Searched counts a finished search.
+func (c *figures) Searched(call signal.Call, op event.Op, plan mih.Plan, hits int, err error) {
 	switch {
 	case err != nil:
 		c.errors.Add(1)
@@ -172,25 +171,15 @@ func (c *figures) Searched(call *signal.Call, op event.Op, plan mih.Plan, hits i
 	default:
 		c.byPlan[1][plan].Observe(call.Took())
 	}
-	if call.Span != nil {
-		if err != nil {
-			call.Span.End(err)
-			return
-		}
-		call.Span.End(nil, slog.String("plan", plan.String()), slog.Int("hits", hits))
-	}
 }
 
-// SearchedAll counts a finished SearchAll and ends its span.
-func (c *figures) SearchedAll(call *signal.Call, queries, hits int, err error) {
+// SearchedAll counts a finished SearchAll.
+func (c *figures) SearchedAll(call signal.Call, hits int, err error) {
 	if err != nil {
 		c.errors.Add(1)
 	} else {
 		c.all.Observe(call.Took())
 		c.hits.Add(uint64(hits))
-	}
-	if call.Span != nil {
-		call.Span.End(err, slog.Int("queries", queries), slog.Int("hits", hits))
 	}
 }
 

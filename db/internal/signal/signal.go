@@ -15,29 +15,21 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// A Call is a short call that is running, such as a search: it is counted and has a span, but
-// no events. It is for the goroutine of the call. It is a value, so that it allocates nothing.
+// A Call is a short call that is running, such as a search: it is counted, but has no events. It is a value,
+// so that it allocates nothing.
 type Call struct {
 	began time.Duration // since epoch
-	Span  event.Span    // the caller ends it with the call; nil: there is no tracer
 }
 
 // epoch is the time from which short calls are measured. time.Since reads the monotonic clock
 // alone, in half the time of time.Now. In a search of a microsecond that makes a difference.
 var epoch = time.Now()
 
-// Took returns how long the call has been going on.
-func (c *Call) Took() time.Duration { return time.Since(epoch) - c.began }
+// NewCall begins a call.
+func NewCall() Call { return Call{time.Since(epoch)} }
 
-// Call begins a call about a collection, "" for the whole database. The caller goes on with the
-// returned context, and ends the span of the Call, if there is one. s is not nil.
-func (s *Sender) Call(ctx context.Context, op event.Op, collection string) (context.Context, Call) {
-	c := Call{began: time.Since(epoch)}
-	if s.Tracer != nil {
-		ctx, c.Span = s.Tracer.Start(ctx, event.Call{Op: op, Dir: s.dir, Collection: collection})
-	}
-	return ctx, c
-}
+// Took returns how long the call has been going on.
+func (c Call) Took() time.Duration { return time.Since(epoch) - c.began }
 
 // Latencies are event.Latencies under construction: a histogram that any goroutine may add
 // to, without a lock. The zero value is empty.
@@ -71,25 +63,24 @@ func (l *Latencies) Stats() (out event.Latencies) {
 }
 
 // An Operation is something that takes long, such as a training: Activity lists it while it
-// runs, it has a span, and events report its begin, progress and end. Its methods are safe
+// runs, and events report its begin, progress and end. Its methods are safe
 // for concurrent use. One of a nil Sender reports nothing.
 //
 // The usual form is
 //
-//	ctx, op := signals.Begin(ctx, event.OpTrain, name)
+//	op := signals.Begin(ctx, event.OpTrain, name)
 //	defer op.Abandon()
 //	...
 //	op.End(err, event.Event{Items: n})
 type Operation struct {
 	s          *Sender         // gets its events; nil: nobody does
-	ctx        context.Context // that Begin returned: for its values, and to tell a cancelled operation
+	ctx        context.Context // of Begin: for its values, and to tell a cancelled operation
 	op         event.Op        // kind of the operation
 	id         uint64          // number of the operation, from 1, since the database was opened
 	collection string          // name; "": it is about the whole database
 	// its error reaches no caller, so that the event of a failure is an error and not a warning
 	background bool
 	began      time.Time
-	span       event.Span // nil: there is no tracer, or it has no span
 
 	mu          sync.Mutex // guards the fields below
 	ended       bool       // End has been called
@@ -108,23 +99,22 @@ type Operations struct {
 	totals []event.OperationStats // one for each Op of which one has ended
 }
 
-// Begin begins an operation of a collection, "" for the whole database. The caller goes on
-// with the returned context, which has the span, and ends the operation with End.
-func (s *Sender) Begin(ctx context.Context, op event.Op, collection string) (context.Context, *Operation) {
-	return s.start(ctx, op, collection, s != nil && s.Tracer != nil)
+// Begin begins an operation of a collection, "" for the whole database. The caller ends it with End.
+func (s *Sender) Begin(ctx context.Context, op event.Op, collection string) *Operation {
+	return s.begin(ctx, op, collection, false)
 }
 
-// start is Begin, with a span if traced.
-func (s *Sender) start(ctx context.Context, op event.Op, collection string,
-	traced bool) (context.Context, *Operation) {
-	o := &Operation{s: s, op: op, collection: collection, began: time.Now()}
+// BeginInBackground is Begin for an operation that no caller waits for: if it fails, the
+// event is all that anybody hears of it.
+func (s *Sender) BeginInBackground(ctx context.Context, op event.Op, collection string) *Operation {
+	return s.begin(ctx, op, collection, true)
+}
+
+func (s *Sender) begin(ctx context.Context, op event.Op, collection string, background bool) *Operation {
+	o := &Operation{s: s, ctx: ctx, op: op, collection: collection, background: background, began: time.Now()}
 	if s == nil {
-		return ctx, o
+		return o
 	}
-	if traced {
-		ctx, o.span = s.Tracer.Start(ctx, event.Call{Op: op, Dir: s.dir, Collection: collection})
-	}
-	o.ctx = ctx
 	all := &s.Operations
 	all.mu.Lock()
 	all.last++
@@ -132,26 +122,7 @@ func (s *Sender) start(ctx context.Context, op event.Op, collection string,
 	all.going = append(all.going, o)
 	all.mu.Unlock()
 	o.tell(event.Event{Phase: event.PhaseBegin, Level: slog.LevelDebug, Time: o.began})
-	return ctx, o
-}
-
-// BeginInBackground is Begin for an operation that no caller waits for: if it fails, the
-// event is all that anybody hears of it.
-func (s *Sender) BeginInBackground(ctx context.Context, op event.Op,
-	collection string) (context.Context, *Operation) {
-	ctx, o := s.Begin(ctx, op, collection)
-	o.background = true
-	return ctx, o
-}
-
-// BeginUntraced is BeginInBackground without a span, for work that goes on all the
-// time: its spans, each a trace of its own, would only hide others. It has events, and
-// Activity lists it.
-func (s *Sender) BeginUntraced(ctx context.Context, op event.Op,
-	collection string) (context.Context, *Operation) {
-	ctx, o := s.start(ctx, op, collection, false)
-	o.background = true
-	return ctx, o
+	return o
 }
 
 // tell sends an event about the operation.
@@ -207,8 +178,8 @@ var errAbandoned = errors.New("ended by a panic")
 // ends an operation whose code has panicked; the panic goes on.
 func (o *Operation) Abandon() { o.End(errAbandoned, event.Event{}) }
 
-// End ends the operation, unless it has ended: it leaves Activity, is counted, its span ends,
-// and an event reports it. e has the result, such as Items; End fills in the rest. The level
+// End ends the operation, unless it has ended: it leaves Activity, is counted, and an event
+// reports it. e has the result, such as Items; End fills in the rest. The level
 // of e is used on success, Info by default. With an error the level is that of a warning, or
 // of an error if no caller gets it. An operation that its context or Close has ended is
 // counted as cancelled, and reported at level Info.
@@ -239,11 +210,6 @@ func (o *Operation) End(err error, e event.Event) {
 		}
 	}
 	o.s.Operations.leave(o, &e, cancelled)
-	if o.span != nil {
-		said := e
-		said.Duration, said.Err = 0, nil // a span has them anyway
-		o.span.End(err, said.Attributes()...)
-	}
 	o.tell(e)
 }
 
@@ -302,7 +268,6 @@ type Sender struct {
 	dir      string         // folder of the database; set before the first event
 	log      *slog.Logger   // nil: no log
 	listener event.Listener // nil: no listener
-	Tracer   event.Tracer   // makes spans, in the goroutine of the call; nil: there are none
 
 	mu      sync.Mutex    // guards the fields below; taken last, under any other lock
 	queue   []queuedEvent // events to hand on
@@ -323,10 +288,9 @@ type queuedEvent struct {
 // MaxQueuedEvents bounds the queue. Events below warnings get half of it.
 const MaxQueuedEvents = 1024
 
-// NewSender returns a Sender to a logger, a listener and a tracer, each of which may be
-// nil.
-func NewSender(log *slog.Logger, listener event.Listener, tracer event.Tracer) *Sender {
-	s := &Sender{log: log, listener: listener, Tracer: tracer}
+// NewSender returns a Sender to a logger and a listener, each of which may be nil.
+func NewSender(log *slog.Logger, listener event.Listener) *Sender {
+	s := &Sender{log: log, listener: listener}
 	s.idle = sync.NewCond(&s.mu)
 	return s
 }

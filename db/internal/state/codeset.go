@@ -277,16 +277,16 @@ func (d *Database) Load(ctx context.Context, v *View) {
 		case <-start.Done():
 		case <-set.loading.wanted:
 		}
-		octx, op := d.Signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
+		op := d.Signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
 		bare := set.standing == spaceBuilding || !d.afford(d.Current.Load(), set,
 			mih.TableBytes(set.Bits, set.Codes))
 		var w *mih.Writer
 		err := work.Safely(func() (err error) {
-			w, err = loadTable(octx, v.Snap, cv, set, bare)
+			w, err = loadTable(ctx, v.Snap, cv, set, bare)
 			return err
 		})
 		if err == nil {
-			err = d.Committer.Show(octx, func() error {
+			err = d.Committer.Show(ctx, func() error {
 				// Its collection may have been dropped.
 				if s := d.Committer.States[cv.ID]; s != nil && s.holds(set.Set) {
 					set.Set.Table = w

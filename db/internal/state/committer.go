@@ -15,7 +15,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
@@ -615,12 +614,12 @@ func (c *Committer) failAll(f *pendingCommit, err error) {
 // the items, and submits them to the committer. It counts as one write in the figures and has a span. The
 // caller has entered the Guard.
 func (d *Database) Write(ctx context.Context, changes []*Change, marks []record.Mark) error {
-	ctx, call := d.Signals.Call(ctx, event.OpWrite, "")
+	call := signal.NewCall()
 	err := d.Prepare(ctx, changes)
 	if err == nil {
 		err = d.Committer.Submit(ctx, &Request{Changes: changes, Marks: marks})
 	}
-	d.Wrote(&call, len(changes), err)
+	d.Wrote(call, err)
 	return err
 }
 

@@ -299,7 +299,7 @@ func openState(t *testing.T) (*Database, *CollectionState) {
 func openStateOn(t *testing.T, fsys vfs.FS, changed func([]*CollectionView)) (*Database, *CollectionState) {
 	t.Helper()
 	cfg := &store.Config{FS: fsys, ReserveBytes: -1, Signals: signal.NewSender(slog.New(slog.DiscardHandler),
-		nil, nil)}
+		nil)}
 	cfg.Room = store.NewReserve(cfg, "db")
 	d := New(store.NewEngine(cfg, "db"), cfg.Signals, -1, -1, changed)
 	kv, err := store.Open("db", cfg, d.Engine.Log, true)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -120,7 +119,7 @@ func (d *Database) loadFew(r pebble.Reader, s *CollectionState, cv *CollectionVi
 		case err == nil:
 			set.loading = nil
 		case errors.Is(err, fault.ErrCorrupt): // concerns whoever needs these codes
-			_, op := d.Signals.BeginInBackground(context.Background(), event.OpLoad, cv.Name)
+			op := d.Signals.BeginInBackground(context.Background(), event.OpLoad, cv.Name)
 			op.End(err, cv.Spaces[i].Codes.event())
 			notLoaded(set.loading, err)
 		default:
@@ -443,8 +442,8 @@ type writeFigures struct {
 	conflicts atomic.Uint64 // part of errors
 }
 
-// Wrote counts a finished write and ends its span.
-func (d *Database) Wrote(call *signal.Call, changes int, err error) {
+// Wrote counts a finished write.
+func (d *Database) Wrote(call signal.Call, err error) {
 	c := &d.calls
 	if err != nil {
 		c.errors.Add(1)
@@ -453,9 +452,6 @@ func (d *Database) Wrote(call *signal.Call, changes int, err error) {
 		}
 	} else {
 		c.writes.Observe(call.Took())
-	}
-	if call.Span != nil {
-		call.Span.End(err, slog.Int("changes", changes))
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
@@ -151,7 +150,7 @@ func (d *Database) Post(ctx context.Context, due int) (failed error) {
 // postOne is postCodes as an operation.
 func (d *Database) postOne(ctx context.Context, cv *CollectionView, set *CodeSetView, first,
 	end uint32) error {
-	ctx, op := d.Signals.BeginUntraced(ctx, event.OpIndex, cv.Name)
+	op := d.Signals.BeginInBackground(ctx, event.OpIndex, cv.Name)
 	err := work.Safely(func() error { return d.postCodes(ctx, cv, set, first, end) })
 	done := set.event()
 	done.Level = slog.LevelDebug // as it is frequent
@@ -391,7 +390,7 @@ func rest(ctx context.Context, d time.Duration) {
 
 // indexOne runs one due build and reports whether there was one: then there may be another.
 func (d *Database) indexOne(ctx context.Context) bool {
-	built, err := d.indexAs(ctx, work.Background(), d.Due, d.Signals.BeginUntraced)
+	built, err := d.Index(ctx, work.Background(), d.Due)
 	return built && err == nil
 }
 
@@ -401,13 +400,6 @@ func (d *Database) indexOne(ctx context.Context) bool {
 // result of the one before. Readers and writers do not wait.
 func (d *Database) Index(ctx context.Context, workers int,
 	choose func(*View, *CodeSetView) *mih.Build) (built bool, err error) {
-	return d.indexAs(ctx, workers, choose, d.Signals.BeginInBackground)
-}
-
-// indexAs is Index as an operation that begin starts: a method of signal.Sender.
-func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build,
-	begin func(context.Context, event.Op, string) (context.Context, *signal.Operation)) (built bool,
-	err error) {
 	d.indexing.Lock()
 	defer d.indexing.Unlock()
 	v := d.Current.Load()
@@ -422,7 +414,7 @@ func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, 
 		}
 		b.Bare, b.Workers = b.Bare || !d.affords(v, set, b), workers
 		b.Cells = set.Set.wantsCells.Load()
-		ctx, op := begin(ctx, event.OpIndex, cv.Name)
+		op := d.Signals.BeginInBackground(ctx, event.OpIndex, cv.Name)
 		done := set.event()
 		done.Level = slog.LevelDebug // as it is frequent
 		defer func() { op.End(err, done) }()

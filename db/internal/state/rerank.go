@@ -342,12 +342,12 @@ func (d *Database) loadRerank(ctx context.Context) bool {
 	if !found {
 		return true
 	}
-	octx, op := d.Signals.BeginUntraced(ctx, event.OpRerank, cv.Name)
+	op := d.Signals.BeginInBackground(ctx, event.OpRerank, cv.Name)
 	end := min(uint64(step.to), cv.NextRow)
 	from := uint32(0)
 	var part *quant.Part
 	err = work.Safely(func() (err error) {
-		from, part, err = step.read(octx, v.Snap, cv, uint32(end))
+		from, part, err = step.read(ctx, v.Snap, cv, uint32(end))
 		return err
 	})
 	shown := show(func(s *CollectionState, rows *QuantRows) {

@@ -399,14 +399,14 @@ func (s *CollectionState) loadFewEntries(r pebble.Reader) {
 
 // loadIndex loads the entries of an index of a view that lacks them.
 func (d *Database) loadIndex(ctx context.Context, v *View, cv *CollectionView, xv *IndexView) {
-	octx, op := d.Signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
+	op := d.Signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
 	var w *cells.Writer
 	err := work.Safely(func() (err error) {
-		w, err = readEntries(octx, v.Snap, cv.ID, xv.VectorIndex)
+		w, err = readEntries(ctx, v.Snap, cv.ID, xv.VectorIndex)
 		return err
 	})
 	if err == nil {
-		err = d.Committer.Show(octx, func() error {
+		err = d.Committer.Show(ctx, func() error {
 			// also if the index is dropped: views before that wait for it
 			xv.loading.table = w.Publish()
 			if s := d.Committer.States[cv.ID]; s != nil { // collection and index may have been dropped

@@ -356,7 +356,7 @@ func (d *Database) keepIndexes(ctx context.Context) (done bool) {
 				})
 				done = done || err == nil
 			case x.Table != nil && x.Behind(cv.NextRow):
-				_, op := d.Signals.BeginUntraced(ctx, event.OpIndex, cv.Name)
+				op := d.Signals.BeginInBackground(ctx, event.OpIndex, cv.Name)
 				_, err := d.TakeIn(ctx, cv.ID, x.ID, work.Background(), foldRows)
 				op.End(fault.Annotate(err, "index %d of the vectors of collection %q", x.ID, cv.Name),
 					event.Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.Int("index", int(x.ID))}})
