@@ -119,11 +119,6 @@ cluster:
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-# The manual page, from what fddhdb help says.
-.PHONY: man
-man:
-	$(GO) run ./internal/manpage
-
 # Writes what the commands in README.md and docs print now into them.
 .PHONY: docs
 docs:

@@ -1,5 +1,5 @@
 // Release builds the files of a release: archives of the shell for every platform, without
-// cgo, with the licence, the README, the changelog, the man page and the completions beside
+// cgo, with the licence, the README, the changelog and the completions beside
 // it; a wheel for Python for each platform; and a file of SHA-256 checksums of all of them.
 //
 //	go -C test run ./release -out ../dist

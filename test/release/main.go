@@ -184,7 +184,7 @@ func versionOf(ctx context.Context, path string) (string, error) {
 func besides(ctx context.Context, host string) ([]file, error) {
 	var files []file
 	for name, path := range map[string]string{"LICENSE": "LICENSE", "README.md": "README.md",
-		"CHANGELOG.md": "CHANGELOG.md", "fddhdb.1": "docs/man/fddhdb.1"} {
+		"CHANGELOG.md": "CHANGELOG.md"} {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
