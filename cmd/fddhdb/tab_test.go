@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,8 +19,8 @@ import (
 // A tabbed line is typed and completed. want is a part of what is then shown, and is not in the line.
 type tabbed struct{ line, want string }
 
-// TestTabRunsNothing presses Tab in bash, zsh and fish on a database of a stranger, whose keys and labels are
-// commands, in a folder whose files are. Nothing runs, and harmless names are proposed.
+// TestTabRunsNothing presses Tab in bash, zsh and fish in a folder of a stranger, whose files have names that
+// are commands. Nothing runs, and verbs, values and files are proposed.
 func TestTabRunsNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for shells and their terminals")
@@ -37,7 +36,7 @@ func TestTabRunsNothing(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			clitest.Check(t, os.Mkdir(filepath.Join(dir, "ran"), 0o700))
-			shown := shell.press(t, dir, strangeDatabase(t, dir))
+			shown := shell.press(t, dir, strangeFiles(t, dir))
 			if strings.Contains(shown, "\x1b]0;") || strings.Contains(shown, "--where=year") {
 				t.Errorf("what a terminal or fddhdb would obey is proposed: %q", shown)
 			}
@@ -49,9 +48,9 @@ func TestTabRunsNothing(t *testing.T) {
 	}
 }
 
-// strangeDatabase makes s.db in a folder, with keys and labels that leave a file in the folder ran when a
-// shell runs them, and files with such names. It returns lines to press Tab after.
-func strangeDatabase(t *testing.T, dir string) []tabbed {
+// strangeFiles makes s.db in a folder, and files whose names leave a file in the folder ran when a shell runs
+// them. It returns lines to press Tab after.
+func strangeFiles(t *testing.T, dir string) []tabbed {
 	t.Helper()
 	n := 0
 	touch := func(before, after string) []string {
@@ -64,25 +63,10 @@ func strangeDatabase(t *testing.T, dir string) []tabbed {
 		touch("c&", "&"), touch("<(", ")"), touch("=(", ")"), touch("good'$(", ")'"), touch("d\n", "\n"),
 		touch("e\tf$(", ")"),
 		[]string{"\x1b]0;title\x07", "--where=year=1", "-k", "~root", "{a,b}", "*", "…$(touch ran/dots)"})
-	var items strings.Builder
-	for _, item := range append(strange, "good-key:1", "good-key:2") {
-		if err := json.NewEncoder(&items).Encode(map[string]any{"key": item, "labels": append(strange,
-			"good-label1")}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const pair = "{\"key\": \"$(>ran/pair)1\"}\n{\"key\": \"$(>ran/pair)2\"}\n" // Tab inserts what they share
-	for _, c := range []struct{ args, stdin string }{
-		{"init s.db --modality image:2", ""}, {"import s.db --items -", items.String()},
-		{"init s.db --collection pair --modality image:2", ""},
-		{"import s.db --collection pair --items -", pair},
-	} {
-		args := strings.Fields(c.args)
-		cmd := exec.Command("fddhdb", args...)
-		cmd.Dir, cmd.Stdin = dir, strings.NewReader(c.stdin)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	init := exec.Command("fddhdb", "init", "s.db", "--modality", "image:2")
+	init.Dir = dir
+	if out, err := init.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	for _, name := range strange {
 		if !strings.Contains(name, "/") {
@@ -91,15 +75,9 @@ func strangeDatabase(t *testing.T, dir string) []tabbed {
 		clitest.Check(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700))
 		clitest.Check(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	lines := []tabbed{{"fddhdb ", "s.db"}, {"fddhdb eval s.db --vectors image=", ""},
-		{"fddhdb eval s.db --vectors image=s", ".db"},
-		{"fddhdb put s.db k --labels ", ""}, {"fddhdb put s.db k --labels good", "-label"},
-		{"fddhdb put s.db k --labels=$", ""},
-		{"fddhdb alter s.db --rename-label good", "-label1="},
-		{"fddhdb get s.db ", "good-key"}, {"fddhdb get s.db --collection pair ", ""},
-		{"fddhdb get s.db --collection=pa", "ir"}, {"fddhdb get s.db good-", "key:"},
-		{"fddhdb get ~/s.db good-", "key:"}, {"fddhdb get 's.db' \"x y\" good-", "key:"},
-		{"fddhdb delete s.db -", ""},
+	lines := []tabbed{{"fddhdb cou", "nt"}, {"fddhdb count ", "s.db"}, {"fddhdb update s.db --teacher ", "labels"},
+		{"fddhdb eval s.db --vectors image=", ""}, {"fddhdb get s.db --collection=pa", ""},
+		{"fddhdb get ~/s.db ", ""}, {"fddhdb get 's.db' \"x y\" ", ""}, {"fddhdb delete s.db -", ""},
 		{"fddhdb get s.db $(touch ran/typed1) ", ""}, {"fddhdb get s.db `touch ran/typed2` ", ""},
 		{"fddhdb get s.db --collection=$(>ran/typed3)= ", ""}, {`fddhdb get s.db "$(touch ran/typed4)" `, ""},
 		{"fddhdb get s.db <(touch ran/typed5) ", ""}, {"fddhdb get s.db (touch ran/typed6) ", ""},
@@ -118,16 +96,12 @@ func tabInBash(t *testing.T, dir string, lines []tabbed) string {
 	if _, err := os.Stat(functions); err != nil {
 		t.Skip("the package bash-completion is not installed")
 	}
-	lines = append(lines, tabbed{`fddhdb get "$HOME/s.db" good-`, "key:"},
-		tabbed{"fddhdb get ${HOME}/s.db good-", "key:"})
 	return tabInTerminal(t, dir, lines,
 		"bind 'set page-completions off'; bind 'set completion-query-items 0'; source "+
 			functions+"; source <(fddhdb completion bash)", "bash", "--norc", "--noprofile", "-i")
 }
 
 func tabInZsh(t *testing.T, dir string, lines []tabbed) string {
-	lines = append(lines, tabbed{`fddhdb get "$HOME/s.db" good-`, "key:"},
-		tabbed{"fddhdb get $HOME/s.db good-", "key:"})
 	return tabInTerminal(t, dir, lines,
 		"autoload -U compinit; compinit -u -D; source <(fddhdb completion zsh)", "zsh", "-f", "-i")
 }

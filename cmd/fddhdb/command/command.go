@@ -34,7 +34,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func run(ctx context.Context, args []string, e *env) int {
 	root := rootCommand(e)
-	shell.RegisterCompletions(root, e.Look, isDatabase)
+	shell.RegisterCompletions(root)
 	err := e.Execute(ctx, root, args)
 	if err != nil {
 		e.printError(err)

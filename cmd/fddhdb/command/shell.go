@@ -219,8 +219,8 @@ func addCompletion(root *cobra.Command) {
 	verb.Short = "Print what makes a shell complete"
 	verb.Long = usage.Prose(`
 		Completion prints a script for your shell, bash, zsh, fish or powershell. The
-		shell then completes verbs, flags, files, and the names of collections, modalities
-		and labels. The help of each says what to do with it: fddhdb help completion bash.`)
+		shell then completes verbs, flags, their values and files. The help of each says
+		what to do with it: fddhdb help completion bash.`)
 	verb.Example = usage.Example(`
 		source <(fddhdb completion bash)`)
 	var shells []string

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -171,8 +170,7 @@ func (s *Shell) collections() []string {
 	return s.completer().collections(context.Background(), s.host.Dir())
 }
 
-// The shell and the scripts for bash, zsh and fish complete words in the same way: by
-// the name of the flag, or by the place of the argument.
+// Words are completed by the name of the flag, or by the place of the argument.
 
 // candidates are the possible completions of a word.
 type candidates struct {
@@ -435,81 +433,21 @@ func matching(words []string, prefix string) []string {
 // unfinished reports whether a completed word goes on: a path, or a value after =.
 func unfinished(w string) bool { return strings.HasSuffix(w, "=") || strings.HasSuffix(w, "/") }
 
-// RegisterCompletions registers the completions of a command line with cobra. cobra
-// never forgets them, so this is not for lines of a shell.
-func RegisterCompletions(root *cobra.Command,
-	look func(ctx context.Context, dir string, f func(d api.Database)), isDatabase func(path string) bool) {
-	w := completer{look}
+// RegisterCompletions registers with cobra, for bash and other shells, the values of flags that have few. All
+// else is a file to them. Words of a database, which a stranger may have chosen, are proposed in the shell of
+// fddhdb alone: bash and its like insert proposals without quotes, and evaluate the line.
+func RegisterCompletions(root *cobra.Command) {
 	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(term.Modes,
 		cobra.ShellCompDirectiveNoFileComp))
-	// Databases in the current folder come beside the verbs. If there are neither the
-	// shell completes a path. With dirs it would leave the verbs out.
-	root.ValidArgsFunction = func(_ *cobra.Command, args []string, word string) ([]string,
-		cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var databases []string
-		for _, path := range listFiles(word) {
-			if isDatabase(path) {
-				databases = append(databases, strings.TrimSuffix(path, "/"))
-			}
-		}
-		return candidates{words: databases, files: true}.forCobra(word)
-	}
 	for _, c := range root.Commands() {
-		if c.ValidArgsFunction == nil {
-			c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string,
-				cobra.ShellCompDirective) {
-				dir := ""
-				if len(args) > 0 {
-					dir = args[0]
-				}
-				return w.argumentCandidates(c, dir, args, word).forCobra(word)
-			}
-		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			_ = c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, args []string, word string) (
-				[]string, cobra.ShellCompDirective) {
-				dir := ""
-				if len(args) > 0 {
-					dir = args[0]
-				}
-				return w.valueCandidates(c, dir, f.Name, word).forCobra(word)
-			})
+			takes, _ := pflag.UnquoteUsage(f)
+			if words := enumerations[f.Name]; words != nil && !strings.HasPrefix(takes, "NAME") {
+				_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words,
+					cobra.ShellCompDirectiveNoFileComp))
+			}
 		})
 	}
-}
-
-// forCobra returns the inert candidates, for the scripts of bash, zsh, fish and PowerShell.
-func (c candidates) forCobra(word string) ([]string, cobra.ShellCompDirective) {
-	words := slices.DeleteFunc(matching(c.words, word), func(w string) bool { return !inert(w) })
-	switch {
-	case c.files:
-		return words, cobra.ShellCompDirectiveDefault
-	case c.dirs:
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	case slices.ContainsFunc(words, unfinished):
-		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	}
-	return words, cobra.ShellCompDirectiveNoFileComp
-}
-
-// inert reports whether a word means only itself to bash, zsh, fish and PowerShell, without
-// quotes, to a terminal and to fddhdb. The scripts insert without quotes what candidates
-// have in common, and keys, labels and names of files can come from a stranger. At the
-// start of a word fddhdb takes - for a flag, zsh = for a path, fish % for a process and
-// PowerShell @ for an array.
-func inert(word string) bool {
-	for i, c := range word {
-		switch {
-		case unicode.IsLetter(c), unicode.IsDigit(c), strings.ContainsRune("_./", c), string(c) == moreKeys:
-		case i > 0 && strings.ContainsRune("-,:@%+=", c):
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 var (
