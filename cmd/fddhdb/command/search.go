@@ -13,7 +13,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
@@ -38,7 +37,6 @@ type searching struct {
 	minSimilarity                     float32
 	atLeast                           float64 // recall
 	include                           flags.Include
-	sheet, pictures                   string
 
 	order  db.Rerank
 	bits   int      // of codes
@@ -110,12 +108,7 @@ func searchCommand(e *env) *cobra.Command {
 		--include adds labels and fields of the items to the hits, with --json also payload and
 		vectors. --facets counts the items of the answer by label and by fields: of -k the hits,
 		of --radius all items. A table has 10 values of each, --json 1,000. --explain says how
-		the answer was found.
-
-		--sheet makes a contact sheet: a row a query, with the pictures of the hits. A picture
-		is a PNG, JPEG or GIF: the payload of an item, or a file below the folder --pictures
-		that a string field or the key names, by a path or URL, or the end of one. Other items
-		are shown as text.`, `
+		the answer was found.`, `
 		fddhdb search photos.db red car at night
 		fddhdb search photos.db --picture car.jpg --where "year > 2020"
 		fddhdb search photos.db --text "red car at night" --words citroen
@@ -124,8 +117,7 @@ func searchCommand(e *env) *cobra.Command {
 		fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
 		fddhdb search wiki.db --from text --key 17 --recall 1 --min-similarity .9
 		fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8
-		fddhdb search photos.db --picture found.jpg --radius 31 --turns --include fields
-		fddhdb search wiki.db --from text --to image --key 17 --sheet hits.html --pictures jpg`).onCollection().inSpace().filtered().printsLines()
+		fddhdb search photos.db --picture found.jpg --radius 31 --turns --include fields`).onCollection().inSpace().filtered().printsLines()
 	o, f := searching{verb: v}, v.f
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
@@ -154,8 +146,6 @@ func searchCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --key out of the hits")
 	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
-	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html")
-	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
 	usage.Matter(f, "text", "words", "picture", "from", "vectors", "row", "vector", "key", "code", "to",
 		"limit", "radius", "where", "recall", "rerank", "include", "explain", "json")
 	return v.does(func() error {
@@ -206,8 +196,6 @@ func (o *searching) check() (err error) {
 	case o.after != "" && (o.vectors+o.codes != "" && !o.given("row") ||
 		len(o.texts)+len(o.picture) > 1):
 		return exit.Usagef("--after is behind the hits of one query: say which with --row, or give one --text or --picture")
-	case o.sheet == "" && o.pictures != "":
-		return exit.Usagef("--pictures is for --sheet FILE, which is not given")
 	case !o.json && o.include.Parts&(db.IncludePayload|db.IncludeVectors) != 0:
 		return exit.Usagef("--include %s: a table has labels and fields alone: --json has payloads and vectors, too", &o.include)
 	}
@@ -400,10 +388,7 @@ func (o *searching) run() (err error) {
 		return fmt.Errorf("%w; without codes search compares vectors: leave out --radius, --rerank and queries by code; --min-similarity bounds what is near", untrained(o.c))
 	}
 	o.bits = stats.Bits
-	a, err := o.newAnswers()
-	if err != nil {
-		return err
-	}
+	a := o.newAnswers()
 	return a.end(o.queries(encoder, a.answer))
 }
 
@@ -449,30 +434,22 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 // answers prints the answers to queries.
 type answers struct {
 	*searching
-	sheet  *picture.Sheet // nil: none
 	form   forms.HitTable
 	table  *term.Table // for the hits of all queries, in modes that have one
 	facets [][]any     // likewise
 	any    bool
 }
 
-func (o *searching) newAnswers() (a *answers, err error) {
-	a = &answers{searching: o, form: forms.NewHitTable(o.schema, o.include.Parts)}
+func (o *searching) newAnswers() *answers {
+	a := &answers{searching: o, form: forms.NewHitTable(o.schema, o.include.Parts)}
 	if title := forms.TitleField(o.schema); title != nil && len(a.form.Fields) == 0 && !o.json && !o.Flat() {
 		a.form.Fields = []db.Field{*title}
 		o.include.Parts |= db.IncludeFields
 	}
-	if o.sheet != "" {
-		title := "collection " + o.c.Name()
-		if o.from != "" && o.to != "" {
-			title += ": " + o.from + " → " + o.to
-		}
-		a.sheet, err = picture.NewSheet(o.c, o.sheet, o.pictures, title)
-	}
 	if o.explain && o.Flat() {
 		o.Warnf("--explain is left out of a table of csv: --json has it, and the other modes")
 	}
-	return a, err
+	return a
 }
 
 // end ends the output, after an error or without one.
@@ -495,12 +472,6 @@ func (a *answers) end(failed error) error {
 				x.Modality)
 		}
 	}
-	if a.sheet != nil {
-		defer a.sheet.Close()
-		if failed == nil {
-			return a.sheet.Commit()
-		}
-	}
 	return failed
 }
 
@@ -509,9 +480,6 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	q.To, q.Where, q.K, q.After, q.Words = a.to, a.where.Expr, a.k, a.after, a.words
 	q.Rerank, q.MinSimilarity, q.Recall, q.Include = a.order, a.minSimilarity, a.atLeast, a.include.Parts
 	q.Facets = flags.SplitList(a.searching.facets)
-	if a.sheet != nil {
-		q.Include |= picture.Include
-	}
 	if a.explain {
 		q.Include |= db.IncludeExplain
 	}
@@ -536,12 +504,6 @@ func (a *answers) answer(name queryName, q db.Query) error {
 		return err
 	}
 	forms.CutFacets(r, a.json)
-	if a.sheet != nil {
-		if err := a.sheet.Add(a.ctx, a.title(name), q.Key, r.Hits); err != nil {
-			return err
-		}
-		strip(r, a.include.Parts)
-	}
 	a.form.Codes, a.form.Score = r.Space != 0, a.words != "" // without a space by vectors or words alone
 	switch {
 	case a.json:
@@ -561,27 +523,6 @@ func (a *answers) answer(name queryName, q db.Query) error {
 		a.facets = append(a.facets, append([]any{name}, cells...))
 	}
 	return nil
-}
-
-// strip removes those parts of the items of an answer that --include does not name. A contact sheet reads
-// more parts than are printed.
-func strip(r *db.Result, include db.Include) {
-	for i := range r.Hits {
-		it := r.Hits[i].Item
-		if it == nil || include == 0 {
-			r.Hits[i].Item = nil
-			continue
-		}
-		if include&db.IncludeLabels == 0 {
-			it.Labels = nil
-		}
-		if include&db.IncludeFields == 0 {
-			it.Fields = nil
-		}
-		if include&db.IncludePayload == 0 {
-			it.Payload = nil
-		}
-	}
 }
 
 // untrained returns the error of a verb that needs codes in a collection without codes.
