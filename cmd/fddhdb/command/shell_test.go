@@ -100,7 +100,7 @@ func TestCompletion(t *testing.T) {
 	s := sessionShell(t, f.db)
 	for _, c := range []struct{ line, want string }{
 		{"cou", "count "},
-		{".co", ".collections "},
+		{".sc", ".schema "},
 		{"hel", "help "},
 		{"help sea", "search "},
 		{".help .q", ".quit "},

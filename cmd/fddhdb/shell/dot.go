@@ -39,8 +39,6 @@ var onOff = []string{"on", "off"}
 // DotCommands returns the commands, in the order of help.
 func DotCommands() []dotCommand {
 	return []dotCommand{
-		{Name: ".collections", Short: "list the collections, as the verb does",
-			run: verbOf("collections", false)},
 		{Name: ".echo", Args: "on|off", most: 1, Short: "print each line before it runs",
 			run: setOnOff(func(s *Shell) *bool { return &s.echo }), words: oneOf(onOff...)},
 		{Name: ".exit", Short: "leave the shell", run: quit},
@@ -48,10 +46,6 @@ func DotCommands() []dotCommand {
 			run: dotHelpOn, words: (*Shell).names},
 		{Name: ".mode", Args: "[MODE]", most: 1, Short: "print results as " + strings.Join(term.Modes, ", "),
 			run: setMode, words: oneOf(term.Modes...)},
-		{Name: ".models", Args: "[COLLECTION]", most: 1, Short: "list the spaces of codes and their models",
-			run: verbOf("models", true), words: (*Shell).collections},
-		{Name: ".once", Args: "FILE", most: 1, Short: "write the results of the next line to a file",
-			run: setOnce, file: true},
 		{Name: ".output", Args: "[FILE]", most: 1,
 			Short: "write the results of all lines to a file, or no longer", run: setOutput, file: true},
 		{Name: ".quit", Short: "leave the shell", run: quit},
@@ -61,8 +55,6 @@ func DotCommands() []dotCommand {
 			Short: "print what would create the collections again",
 			run:   printSchemas, words: (*Shell).collections},
 		{Name: ".show", Short: "print the settings", run: showSettings},
-		{Name: ".stats", Args: "[COLLECTION]", most: 1, Short: "print figures about the database",
-			run: verbOf("stats", true), words: (*Shell).collections},
 		{Name: ".timer", Args: "on|off", most: 1, Short: "print how long each verb takes",
 			run: setOnOff(func(s *Shell) *bool { return &s.timer }), words: oneOf(onOff...)},
 		{Name: ".use", Args: "[COLLECTION]", most: 1,
@@ -142,18 +134,6 @@ func dotHelpOn(s *Shell, ctx context.Context, args []string) error {
 	})
 }
 
-// verbOf returns a function that runs a verb. collection says that its argument is the
-// collection.
-func verbOf(verb string, collection bool) func(*Shell, context.Context, []string) error {
-	return func(s *Shell, ctx context.Context, args []string) error {
-		line := []string{verb}
-		if collection && len(args) > 0 {
-			line = append(line, "--collection", args[0])
-		}
-		return s.runVerb(ctx, line)
-	}
-}
-
 func oneOf(words ...string) func(*Shell) []string {
 	return func(*Shell) []string { return words }
 }
@@ -182,8 +162,6 @@ func setMode(s *Shell, _ context.Context, args []string) error {
 	}
 	return nil
 }
-
-func setOnce(s *Shell, _ context.Context, args []string) error { return s.redirectOnce(args[0]) }
 
 func setOutput(s *Shell, _ context.Context, args []string) error {
 	return s.redirect(strings.Join(args, ""))

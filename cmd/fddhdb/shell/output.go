@@ -14,12 +14,6 @@ type redirection struct {
 	f    *os.File
 }
 
-// A onceFile is the file of .once, to which the results of one line go.
-type onceFile struct {
-	files outfile.Set
-	to    *outfile.File
-}
-
 // redirect sends the results of later lines to a file; "" sends them to the original
 // output again.
 func (s *Shell) redirect(path string) error {
@@ -37,29 +31,8 @@ func (s *Shell) redirect(path string) error {
 	return nil
 }
 
-// redirectOnce sends the results of the next line with results to a file. The file gets
-// its name when they are complete.
-func (s *Shell) redirectOnce(path string) error {
-	var once onceFile
-	var err error
-	if once.to, err = once.files.Create(path); err != nil {
-		return err
-	}
-	s.dropOnce()
-	s.once = &once
-	return nil
-}
-
-func (s *Shell) dropOnce() {
-	if s.once != nil {
-		s.once.files.Discard()
-		s.once = nil
-	}
-}
-
-// endOutput closes the files of .output and .once.
+// endOutput closes the file of .output.
 func (s *Shell) endOutput() error {
-	s.dropOnce()
 	if s.output == nil {
 		return nil
 	}
@@ -73,20 +46,8 @@ func (s *Shell) endOutput() error {
 
 // withOutput runs f with its output redirected as the user wants.
 func (s *Shell) withOutput(ctx context.Context, f func(context.Context) error) (err error) {
-	e := s.out
-	switch {
-	case s.once != nil:
-		once := s.once
-		s.once = nil
-		defer once.files.Discard()
-		defer e.RedirectToFile(once.to.Writer)()
-		if err := f(ctx); err != nil {
-			return err
-		}
-		return once.files.Commit()
-	case s.output != nil:
-		defer e.RedirectToFile(bufio.NewWriter(s.output.f))()
-		return f(ctx)
+	if s.output != nil {
+		defer s.out.RedirectToFile(bufio.NewWriter(s.output.f))()
 	}
 	return f(ctx)
 }

@@ -59,7 +59,6 @@ type Shell struct {
 	echo       bool   // print each line before it runs
 
 	output *redirection // of .output; nil: none
-	once   *onceFile    // of .once; nil: none
 	files  []string     // files of the .read commands that are running
 	quit   bool         // .quit was run
 
@@ -265,8 +264,7 @@ func (s *Shell) runLine(ctx context.Context, line string) error {
 	return s.runVerb(ctx, args)
 }
 
-// echoed prints a line before it runs. It does not print to the file of .once, which is
-// for results only.
+// echoed prints a line before it runs.
 func (s *Shell) echoed(line string) error {
 	if s.output != nil {
 		_, err := fmt.Fprintln(s.output.f, line)
