@@ -173,13 +173,3 @@ func within(t *testing.T, d time.Duration) context.Context {
 	t.Cleanup(cancel)
 	return c
 }
-
-// makeBucket makes a key-value bucket with one replica.
-func makeBucket(t *testing.T, js jetstream.JetStream) jetstream.KeyValue {
-	t.Helper()
-	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "bucket"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kv
-}

@@ -1,12 +1,7 @@
 package natsproc_test
 
 import (
-	"errors"
 	"testing"
-	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db/cluster/internal/natsproc"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/netproxy"
@@ -72,43 +67,4 @@ func TestPartition(t *testing.T) {
 	if got := messages(t, all); got < 103 {
 		t.Errorf("the log holds %d messages of 103 that were acknowledged", got)
 	}
-}
-
-// When servers 0 and 1 meet, server 1 tells server 2 where it has found server 0.
-// Server 2 must not use that: its own way to server 0 is broken.
-func TestNoRouteGoesAroundTheProxies(t *testing.T) {
-	t.Parallel()
-	r := routes{}
-	g := start(t, natsproc.Config{RouteVia: r.via(t)})
-	responder := client(t, g, 0).Conn()
-	if _, err := responder.Subscribe("hello", func(m *nats.Msg) { m.Respond(nil) }); err != nil {
-		t.Fatal(err)
-	}
-	ask := func(from jetstream.JetStream) error {
-		_, err := from.Conn().Request("hello", nil, time.Second)
-		return err
-	}
-	one, two := client(t, g, 1), client(t, g, 2)
-	for _, from := range []jetstream.JetStream{one, two} {
-		eventually(t, election, func() error { return ask(from) })
-	}
-
-	r.around(0, (*netproxy.Proxy).Reset)
-	eventually(t, election, func() error {
-		if ask(one) == nil || ask(two) == nil {
-			return errors.New("server 0 can still be reached")
-		}
-		return nil
-	})
-	r[[2]int{0, 1}].Heal()
-	r[[2]int{1, 0}].Heal()
-	eventually(t, election, func() error { return ask(one) })
-	for until := time.Now().Add(500 * time.Millisecond); time.Now().Before(until); time.Sleep(
-		20 * time.Millisecond) {
-		if ask(two) == nil {
-			t.Fatal("servers 0 and 2 talk though their proxies refuse")
-		}
-	}
-	r.around(0, (*netproxy.Proxy).Heal)
-	eventually(t, election, func() error { return ask(two) })
 }
