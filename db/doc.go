@@ -36,8 +36,6 @@
 // codes, perceptual hashes or binarised embeddings, and are searched in the
 // same way.
 //
-// Package dbtest helps to test programs that embed a database.
-//
 // # Concurrency
 //
 // A DB and everything that it hands out, except Batch, is safe for concurrent

@@ -18,7 +18,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -473,7 +472,7 @@ func checkIndexed(t testing.TB, c *db.Collection, indexed ...string) {
 	for _, f := range dbkit.MustSchema(t, c).Fields {
 		failIf(t, f.Indexed != slices.Contains(indexed, f.Name), "%+v", f)
 	}
-	o := need(dbtest.NewOracle(ctx, c))(t)
+	o := need(dbkit.NewOracle(ctx, c))(t)
 	for i, where := range indexedFilters {
 		if testing.Short() && i%3 > 0 { // the oracle takes long with the race detector, and runs alone
 			continue

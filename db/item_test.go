@@ -204,7 +204,7 @@ func TestPlaceholders(t *testing.T) {
 	place := &db.Item{Key: "place"}
 	must(t, c.PutIf(ctx, place, nil))
 	errorIs(t, c.PutIf(ctx, place, nil), db.ErrConflict)
-	vectors := need(c.Get(ctx, "item 3"))(t).Vectors
+	vectors := need(c.Get(ctx, "k3"))(t).Vectors
 	found := func() bool {
 		t.Helper()
 		r := need(c.Search(ctx, db.Query{From: "text", To: "image", Vector: vectors["text"], K: 1 << 20}))(t)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
-	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -26,10 +26,10 @@ func TestResultsAreJSON(t *testing.T) {
 	ctx := t.Context()
 	d, c := filterable(t)
 	var results []any
-	words := need(c.Get(ctx, "item 3"))(t).Vectors["text"]
+	words := need(c.Get(ctx, "k3"))(t).Vectors["text"]
 	code, _ := need2(c.EncodeQuery(ctx, db.Query{From: "text", Vector: words}))(t)
 	for _, q := range []db.Query{{From: "text", To: "image", Vector: words, K: 3}, {Code: code},
-		{Code: code, K: 1 << 20}, {Key: "item 1"},
+		{Code: code, K: 1 << 20}, {Key: "k1"},
 		{Code: code, Where: "label = 'nobody'"}, {From: "text", Vector: words, Rerank: db.RerankAsymmetric}} {
 		results = append(results, need(c.Search(ctx, q))(t))
 		explain, found := need2(dbkit.Explain(ctx, c, q, 4))(t)
@@ -165,12 +165,17 @@ func TestJSONForms(t *testing.T) {
 
 // What is stored can be exported and put into another collection by its JSON.
 func TestItemsAreMovedByJSON(t *testing.T) {
-	d := dbtest.Open(t, "", nil)
-	set := dbtest.Pairs{Modalities: []db.Modality{{Name: "image", Dim: 4},
-		{Name: "text", Dim: 9, Sparse: true}}, Unlabelled: .3}
-	from := need(d.CreateCollection(t.Context(), "from", set.Schema()))(t)
-	to := need(d.CreateCollection(t.Context(), "to", set.Schema()))(t)
-	must(t, dbtest.Load(t.Context(), d, from, set.Items(0, 50)))
+	d := dbkit.Open(t)
+	schema := dbkit.PairsSchema
+	schema.Modalities = append(slices.Clone(schema.Modalities),
+		db.Modality{Name: "bag", Dim: 9, Sparse: true})
+	from := need(d.CreateCollection(t.Context(), "from", schema))(t)
+	to := need(d.CreateCollection(t.Context(), "to", schema))(t)
+	for i, it := range dbkit.ViewItems(50, 1) {
+		it.Sparse = map[string]db.Sparse{"bag": {Index: []uint32{uint32(i % 9)}, Value: []float32{1.5}}}
+		it.Fields = map[string]any{"year": int64(i), "title": "a title", "price": float64(i) / 3}
+		need(from.Put(t.Context(), it))(t)
+	}
 	for it, err := range from.Items(t.Context(), "") {
 		b := need(json.Marshal(it))(t)
 		var read db.Item

@@ -13,7 +13,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
@@ -105,7 +104,7 @@ func TestLabelFreeCodes(t *testing.T) {
 	d, c := openWith(t, fs, pairedSchema, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ, Bits: 32}})
 	x := items[3].Vectors["image"]
-	dbtest.CheckSearches(t, c, db.Query{From: "image", To: "text", Vector: x, K: 30},
+	dbkit.CheckSearches(t, c, db.Query{From: "image", To: "text", Vector: x, K: 30},
 		db.Query{From: "image", Vector: x, K: 30},
 		db.Query{From: "image", To: "image", Vector: x, Rerank: db.RerankNone}, db.Query{Key: "k3"},
 		db.Query{Key: "k4", From: "image"}, db.Query{Code: need(c.Get(ctx, "k3"))(t).Code}) // k4 has no image
@@ -369,7 +368,7 @@ func checkCodesOf(t *testing.T, c *db.Collection, items []*db.Item, space db.Spa
 			db.Query{Key: "k2", Plan: plan, Rerank: db.RerankProjection},
 		)
 	}
-	dbtest.CheckSearches(t, in, queries...)
+	dbkit.CheckSearches(t, in, queries...)
 
 	res := need(in.Search(ctx, db.Query{From: "image", Vector: image, Rerank: db.RerankProjection,
 		K: 2 * len(items)}))(t)

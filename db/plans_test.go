@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/oracle"
@@ -71,7 +70,7 @@ func drawCode(t *rapid.T, q int) []byte {
 }
 
 // checkAnswers compares the answers of every plan to a query with those of an oracle, and with each other.
-func checkAnswers(t *rapid.T, c *db.Collection, o *dbtest.Oracle, bits int, q db.Query) {
+func checkAnswers(t *rapid.T, c *db.Collection, o *dbkit.Oracle, bits int, q db.Query) {
 	n := len(need(o.Hits(ctx, q))(t))
 	q.K = n + 1
 	all := need(c.Search(ctx, q))(t).Hits
@@ -124,7 +123,7 @@ func TestCodesOfOneDistanceComeByAge(t *testing.T) {
 type moment struct {
 	snapshot *db.Snapshot
 	c, cold  *db.Collection
-	oracles  []*dbtest.Oracle // of codes in memory, and of others
+	oracles  []*dbkit.Oracle // of codes in memory, and of others
 	release  func()
 	query    db.Query
 }
@@ -185,20 +184,20 @@ func checkHistory(t *rapid.T, q int) {
 			m := &moment{query: db.Query{Code: drawCode(t, q)}, snapshot: need(d.Snapshot())(t)}
 			m.c = need(m.snapshot.Collection("main"))(t)
 			m.cold, m.release = coldCollection(d, c)
-			m.oracles = []*dbtest.Oracle{need(dbtest.NewOracle(ctx, m.c))(t),
-				need(dbtest.NewOracle(ctx, m.cold))(t)}
+			m.oracles = []*dbkit.Oracle{need(dbkit.NewOracle(ctx, m.c))(t),
+				need(dbkit.NewOracle(ctx, m.cold))(t)}
 			moments = append(moments, m)
 		}
 	}
 	query := db.Query{Code: drawCode(t, q)}
-	o := need(dbtest.NewOracle(ctx, c))(t)
+	o := need(dbkit.NewOracle(ctx, c))(t)
 	checkAnswers(t, c, o, q, query)
 	if items := need(o.Items(""))(t); len(items) > 0 {
 		checkAnswers(t, c, o, q, db.Query{Key: rapid.SampledFrom(items).Draw(t, "by key").Key,
 			ExcludeSelf: rapid.Bool().Draw(t, "exclude")})
 	}
 	cold, release := coldCollection(d, c)
-	checkAnswers(t, cold, need(dbtest.NewOracle(ctx, cold))(t), q, query)
+	checkAnswers(t, cold, need(dbkit.NewOracle(ctx, cold))(t), q, query)
 	release()
 	for _, m := range moments {
 		checkAnswers(t, m.c, m.oracles[0], q, m.query)

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -198,7 +197,7 @@ func TestCancelledSearches(t *testing.T) {
 // Keys are in the order of their bytes, those with a prefix together, and items come with all that they hold.
 func TestKeysInOrder(t *testing.T) {
 	ctx := t.Context()
-	d := dbtest.Open(t, "", nil)
+	d := dbkit.Open(t)
 	fields := []db.Field{{Name: "n", Type: db.Int}}
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8, Fields: fields}))(t)
 	other := need(d.CreateCollection(ctx, "other", db.Schema{Bits: 8}))(t)
@@ -257,7 +256,7 @@ func TestKeysInOrder(t *testing.T) {
 // EnsureCollection creates a collection, or returns the one that fits the schema.
 func TestEnsureCollection(t *testing.T) {
 	ctx := t.Context()
-	d := dbtest.Open(t, "", nil)
+	d := dbkit.Open(t)
 	schema := db.Schema{
 		Modalities: []db.Modality{{Name: "image", Dim: 4}, {Name: "text", Dim: 9, Sparse: true}},
 		Fields:     []db.Field{{Name: "year", Type: db.Int, Indexed: true}},
@@ -315,7 +314,7 @@ func TestEnsureCollection(t *testing.T) {
 // match; each is as likely as any other.
 func TestSample(t *testing.T) {
 	t.Parallel()
-	d := dbtest.Open(t, "", nil)
+	d := dbkit.Open(t)
 	c := need(d.CreateCollection(t.Context(), "main", db.Schema{Bits: 8}))(t)
 	const items = 40
 	for i := range items {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -396,7 +395,7 @@ func TestModelsTravel(t *testing.T) {
 				if name == "shared" || name == "free" {
 					q.Rerank = db.RerankProjection
 				}
-				dbtest.CheckSearches(t, to, q)
+				dbkit.CheckSearches(t, to, q)
 			}
 			dbkit.CheckSound(t, d, "imported")
 		})
@@ -665,7 +664,7 @@ func TestRevisionsTravel(t *testing.T) {
 	for _, it := range items[200:] { // those before were put in another order
 		failIf(t, last[it.Key] != was[it.Key], "%s has %s, not %s", it.Key, last[it.Key], was[it.Key])
 	}
-	dbtest.CheckSearches(t, to, db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20})
+	dbkit.CheckSearches(t, to, db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20})
 	// What items here teach is all that an update here learns from.
 	u := dbkit.MustUpdate(t, to, db.UpdateOptions{Teacher: db.TeacherLabels})
 	failIf(t, !u.Revised || u.Revision != 9 || u.Labelled < 200, "%+v", u)

@@ -21,7 +21,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/instant"
@@ -260,7 +259,7 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 			d = need(db.Open("db", opts))(t)
 			c = need(d.Collection("main"))(t)
 		}
-		o := need(dbtest.NewOracle(ctx, c))(t)
+		o := need(dbkit.NewOracle(ctx, c))(t)
 		for range 3 {
 			checkFilter(t, c, o, drawFilter(t, 3, codesOnly), codesOnly)
 		}
@@ -288,7 +287,7 @@ func deleteFiltered(t *rapid.T, c *db.Collection, filter string) {
 	stopIf(t, len(left) > 0, "delete where %s: %v are gone", filter, left)
 }
 
-func checkFilter(t *rapid.T, c *db.Collection, o *dbtest.Oracle, filter string, codesOnly bool) {
+func checkFilter(t *rapid.T, c *db.Collection, o *dbkit.Oracle, filter string, codesOnly bool) {
 	must(t, o.CheckWhere(ctx, filter))
 	if !codesOnly {
 		return
@@ -676,7 +675,7 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 			}
 			queries = append(queries, db.Query{From: "image", Key: items[4].Key, Rerank: db.RerankProjection})
 		}
-		o := need(dbtest.NewOracle(ctx, c))(t)
+		o := need(dbkit.NewOracle(ctx, c))(t)
 		share := map[string]int{}
 		for _, it := range dbkit.AllItems(t, c) {
 			share[string(it.Code)]++
@@ -840,20 +839,18 @@ func deleteBesideWrites(t *testing.T, where string) {
 // "it's" or "' OR label != '".
 func filterable(t *testing.T) (*db.DB, *db.Collection) {
 	t.Helper()
-	d := dbtest.Open(t, "", nil)
-	set := dbtest.Pairs{}
-	schema := set.Schema()
-	schema.Fields = append(schema.Fields, db.Field{Name: "price", Type: db.Float, Indexed: true},
-		db.Field{Name: "sold", Type: db.Bool, Indexed: true},
-		db.Field{Name: "taken", Type: db.Time, Indexed: true})
+	d := dbkit.Open(t)
+	schema := dbkit.PairsSchema
+	schema.Fields = []db.Field{{Name: "number", Type: db.Int, Indexed: true},
+		{Name: "price", Type: db.Float, Indexed: true}, {Name: "sold", Type: db.Bool, Indexed: true},
+		{Name: "taken", Type: db.Time, Indexed: true}}
 	c := need(d.CreateCollection(t.Context(), "main", schema))(t)
-	b, i := d.NewBatch(), 0
-	for it := range set.Items(0, 120) {
+	b := d.NewBatch()
+	for i, it := range dbkit.Pairs(120, synth.Config{}) {
 		it.Labels = []string{"it's", "' OR label != '"}[i%2 : i%2+1]
-		it.Fields["price"], it.Fields["sold"], it.Fields["taken"] = float64(i)/10, i%3 == 0,
-			day.AddDate(0, 0, i)
+		it.Fields = map[string]any{"number": int64(i), "price": float64(i) / 10, "sold": i%3 == 0,
+			"taken": day.AddDate(0, 0, i)}
 		must(t, b.Put(c, it))
-		i++
 	}
 	must(t, b.Commit(t.Context()))
 	opt := db.TrainOptions{}
@@ -870,7 +867,7 @@ func TestFilterArguments(t *testing.T) {
 	t.Parallel()
 	type money float64
 	_, c := filterable(t)
-	words := make([]float32, 10)
+	words := make([]float32, 5)
 	words[3] = 1
 	for _, q := range []db.Query{
 		{Where: "label = ?", Args: []any{"it's"}},
@@ -882,16 +879,16 @@ func TestFilterArguments(t *testing.T) {
 			"2024-01-31"}},
 		{Where: "taken IN (?)", Args: []any{[]time.Time{day, day.AddDate(0, 0, 9), day.Add(1)}}},
 	} {
-		q.Key = "item 3"
-		dbtest.CheckSearches(t, c, q)
+		q.Key = "k3"
+		dbkit.CheckSearches(t, c, q)
 		for _, from := range []string{"image", "text"} {
 			q.From = from
-			dbtest.CheckSearches(t, c, q)
+			dbkit.CheckSearches(t, c, q)
 		}
 	}
 	n, err := c.Count(t.Context(), "price < ?", 1)
 	failIf(t, n != 10 || err != nil, "%d items, %v", n, err)
-	e := db.Evaluation{Queries: map[string][][]float32{"image": {make([]float32, 16)}},
+	e := db.Evaluation{Queries: map[string][][]float32{"image": {make([]float32, 8)}},
 		Labels: [][]string{{"it's"}}}
 	e.Where, e.Args = "label = ?", []any{"it's"}
 	found := need(c.Evaluate(t.Context(), e))(t)
@@ -943,9 +940,9 @@ func TestFilterArgumentsRefused(t *testing.T) {
 		if test.where != "" {
 			_, said["delete"] = c.DeleteWhere(t.Context(), test.where, test.args...)
 		}
-		_, said["search"] = c.Search(t.Context(), db.Query{Key: "item 1", Where: test.where, Args: test.args})
+		_, said["search"] = c.Search(t.Context(), db.Query{Key: "k1", Where: test.where, Args: test.args})
 		_, said["evaluate"] = c.Evaluate(t.Context(),
-			db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 10)}},
+			db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 5)}},
 				Labels: [][]string{{"a"}}, Where: test.where, Args: test.args})
 		for _, err := range c.Items(t.Context(), test.where, test.args...) {
 			said["items"] = err
@@ -962,7 +959,7 @@ func TestFilterArgumentsRefused(t *testing.T) {
 // A cursor belongs to a query with these arguments, whatever the Go types of the numbers.
 func TestCursorWithArguments(t *testing.T) {
 	_, c := filterable(t)
-	q := db.Query{Key: "item 1", K: 5, Where: "number < ?", Args: []any{100}}
+	q := db.Query{Key: "k1", K: 5, Where: "number < ?", Args: []any{100}}
 	first := need(c.Search(t.Context(), q))(t)
 	q.After = first.Next
 	q.Args = []any{int16(100)}

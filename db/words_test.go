@@ -16,7 +16,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -98,7 +97,7 @@ func TestWordsAgainstTheOracle(t *testing.T) {
 				d = need(db.Open("db", opts))(t)
 				c = need(d.Collection("main"))(t)
 			}
-			o := need(dbtest.NewOracle(ctx, c))(t)
+			o := need(dbkit.NewOracle(ctx, c))(t)
 			for range 3 {
 				must(t, o.CheckWhere(ctx, drawWordFilter(t)))
 			}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
-	"github.com/fddhdb/fddhdb/db/dbtest"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/reembed"
 )
 
@@ -26,7 +26,7 @@ var second = db.Modality{Name: "image2", Dim: 3}
 // collection makes a collection of n items whose caption is their number. Every tenth has no vector.
 func collection(t *testing.T, n int) (*db.DB, api.Database, api.Collection) {
 	t.Helper()
-	d := dbtest.Open(t, "", nil)
+	d := dbkit.Open(t)
 	folder := api.Folder(d, nil)
 	c, err := folder.CreateCollection(t.Context(), "main", db.Schema{
 		Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "words", Dim: 2}},

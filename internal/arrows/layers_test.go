@@ -49,7 +49,7 @@ var house = plan{
 		{"examples/backup": nil, "examples/embeddings": nil, "examples/neardup": nil, "examples/photos": nil,
 			"examples/quickstart": nil,
 			"examples/service":    nil, "examples/stamps": nil},
-		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}},
+		{"db/internal/dbkit": {pebble, gocmp}},
 		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil,
 			"internal/effort": nil,
 			"internal/oracle": nil, "internal/seed": {rapid},

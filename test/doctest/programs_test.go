@@ -37,7 +37,7 @@ var imports = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "log": "log", "os": "os", "signal": "os/signal",
 	"slices": "slices", "slog": "log/slog", "strings": "strings", "testing": "testing", "time": "time",
 	"http": "net/http",
-	"db":   module + "/db", "dbtest": module + "/db/dbtest", "backup": module + "/db/backup",
+	"db":   module + "/db", "backup": module + "/db/backup",
 	"s3": module + "/db/s3", "storetest": module + "/db/backup/storetest",
 	"event": module + "/db/event", "api": module + "/db/api", "importer": module + "/db/importer",
 	"model": module + "/model", "files": module + "/files",

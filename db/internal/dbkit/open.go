@@ -29,6 +29,17 @@ func MustOpen(t testing.TB, dir string, opts *db.Options) *db.DB {
 	return d
 }
 
+// Open opens a database in memory for the time of a test, which fails if it is not sound in the end.
+func Open(t testing.TB) *db.DB {
+	t.Helper()
+	d := MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	t.Cleanup(func() {
+		CheckSound(t, d, "at the end of the test")
+		MustClose(t, d)
+	})
+	return d
+}
+
 // MustClose closes a database.
 func MustClose(t testing.TB, d *db.DB) {
 	t.Helper()

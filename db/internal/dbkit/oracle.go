@@ -1,4 +1,4 @@
-package dbtest
+package dbkit
 
 import (
 	"bytes"
@@ -70,14 +70,14 @@ func (o *Oracle) readCodes(ctx context.Context) error {
 		o.rows[c.Key] = c.Row
 		it := o.byKey[c.Key]
 		if it == nil {
-			return fmt.Errorf("dbtest: Codes has an item %q, and Items has none; if others write meanwhile, take a snapshot", c.Key)
+			return fmt.Errorf("dbkit: Codes has an item %q, and Items has none; if others write meanwhile, take a snapshot", c.Key)
 		}
 		if !bytes.Equal(it.Code, c.Code) {
-			return fmt.Errorf("dbtest: the code of item %q is %x by Items, and %x by Codes; if others write meanwhile, take a snapshot", c.Key, it.Code, c.Code)
+			return fmt.Errorf("dbkit: the code of item %q is %x by Items, and %x by Codes; if others write meanwhile, take a snapshot", c.Key, it.Code, c.Code)
 		}
 	}
 	if coded != 0 {
-		return fmt.Errorf("dbtest: Items and Codes differ by %d items that have a code; if others write meanwhile, take a snapshot", coded)
+		return fmt.Errorf("dbkit: Items and Codes differ by %d items that have a code; if others write meanwhile, take a snapshot", coded)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (o *Oracle) readCodes(ctx context.Context) error {
 func (o *Oracle) Items(where string, args ...any) ([]*db.Item, error) {
 	match, err := oracle.Where(where, args, o.schema)
 	if err != nil {
-		return nil, fmt.Errorf("dbtest: %w", err)
+		return nil, fmt.Errorf("dbkit: %w", err)
 	}
 	var found []*db.Item
 	for _, it := range o.items {
@@ -118,7 +118,7 @@ func (o *Oracle) Hits(ctx context.Context, q db.Query) ([]db.Hit, error) {
 // answer returns the answer that a query must have.
 func (o *Oracle) answer(ctx context.Context, q *db.Query) (*oracle.Answer, error) {
 	if q.After != "" {
-		return nil, errors.New("dbtest: an oracle answers queries from the start, not behind a cursor")
+		return nil, errors.New("dbkit: an oracle answers queries from the start, not behind a cursor")
 	}
 	b, z, err := o.c.EncodeQuery(ctx, *q)
 	if err != nil {
@@ -127,11 +127,11 @@ func (o *Oracle) answer(ctx context.Context, q *db.Query) (*oracle.Answer, error
 	code := string(b)
 	if z != nil && (q.Key == "" || q.From != "") {
 		if err := oracle.Signs(code, z); err != nil {
-			return nil, fmt.Errorf("dbtest: %w", err)
+			return nil, fmt.Errorf("dbkit: %w", err)
 		}
 	} else if it := o.byKey[q.Key]; q.Key != "" && it != nil {
 		if it.Code != nil && string(it.Code) != code {
-			return nil, fmt.Errorf("dbtest: the item has the code %x, and as a query %x", it.Code, code)
+			return nil, fmt.Errorf("dbkit: the item has the code %x, and as a query %x", it.Code, code)
 		}
 	}
 	found, err := o.Items(q.Where, q.Args...)
@@ -165,7 +165,7 @@ func CheckSearches(t testing.TB, c *db.Collection, queries ...db.Query) {
 	// the context of t has ended when cleanup begins
 	o, err := NewOracle(context.WithoutCancel(t.Context()), c)
 	if err != nil {
-		t.Fatalf("dbtest: the collection cannot be read: %v", err)
+		t.Fatalf("dbkit: the collection cannot be read: %v", err)
 	}
 	o.report(t, queries)
 }
@@ -215,12 +215,12 @@ func (o *Oracle) check(ctx context.Context, q db.Query) error {
 func (o *Oracle) together(ctx context.Context, queries []db.Query) error {
 	all, err := o.c.SearchAll(ctx, queries)
 	if err != nil {
-		return fmt.Errorf("dbtest: SearchAll: %w", err)
+		return fmt.Errorf("dbkit: SearchAll: %w", err)
 	}
 	for i, q := range queries {
 		one, err := o.c.Search(ctx, q)
 		if err == nil && !oracle.SameHits(all[i].Hits, one.Hits) {
-			err = fmt.Errorf("dbtest: SearchAll finds %v, Search %v", all[i].Hits, one.Hits)
+			err = fmt.Errorf("dbkit: SearchAll finds %v, Search %v", all[i].Hits, one.Hits)
 		}
 		if err != nil {
 			return describe(&q, err)
@@ -248,16 +248,16 @@ func (o *Oracle) search(ctx context.Context, q db.Query) error {
 		return err
 	}
 	if res.Space != o.space || res.Revision != o.revision {
-		return fmt.Errorf("dbtest: the answer is of space %d, revision %d, the oracle of %d, %d", res.Space,
+		return fmt.Errorf("dbkit: the answer is of space %d, revision %d, the oracle of %d, %d", res.Space,
 			res.Revision, o.space, o.revision)
 	}
 	k := cmp.Or(q.K, 10)
 	if (res.Next != "") != (k < len(a.Candidates)) {
-		return fmt.Errorf("dbtest: of %d items, behind the first %d, the cursor is %q", len(a.Candidates), k,
+		return fmt.Errorf("dbkit: of %d items, behind the first %d, the cursor is %q", len(a.Candidates), k,
 			res.Next)
 	}
 	if err := a.Check(res.Hits, k, -1, q.Rerank); err != nil {
-		return fmt.Errorf("dbtest: %w", err)
+		return fmt.Errorf("dbkit: %w", err)
 	}
 	pages := slices.Clone(res.Hits)
 	for range 2 {
@@ -270,7 +270,7 @@ func (o *Oracle) search(ctx context.Context, q db.Query) error {
 		}
 		pages = append(pages, res.Hits...)
 		if err := a.Check(pages, len(pages), -1, q.Rerank); err != nil {
-			return fmt.Errorf("dbtest: read page by page: %w", err)
+			return fmt.Errorf("dbkit: read page by page: %w", err)
 		}
 	}
 	return nil
@@ -294,7 +294,7 @@ func (o *Oracle) within(ctx context.Context, q db.Query, radius int) error {
 	}
 	defer runs.Close()
 	if runs.Total() != want {
-		return fmt.Errorf("dbtest: SearchRadius finds %d items within %d bits, want %d", runs.Total(), radius,
+		return fmt.Errorf("dbkit: SearchRadius finds %d items within %d bits, want %d", runs.Total(), radius,
 			want)
 	}
 	var hits []db.Hit
@@ -305,7 +305,7 @@ func (o *Oracle) within(ctx context.Context, q db.Query, radius int) error {
 		hits = append(hits, h)
 	}
 	if err := a.Check(hits, want, radius, q.Rerank); err != nil {
-		return fmt.Errorf("dbtest: within %d bits: %w", radius, err)
+		return fmt.Errorf("dbkit: within %d bits: %w", radius, err)
 	}
 	return nil
 }
@@ -322,7 +322,7 @@ func (o *Oracle) CheckWhere(ctx context.Context, where string, args ...any) erro
 		return err
 	}
 	if n != len(want) {
-		return fmt.Errorf("dbtest: where %s: Count counts %d items, want %d", where, n, len(want))
+		return fmt.Errorf("dbkit: where %s: Count counts %d items, want %d", where, n, len(want))
 	}
 	at := 0
 	for it, err := range o.c.Items(ctx, where, args...) {
@@ -330,16 +330,16 @@ func (o *Oracle) CheckWhere(ctx context.Context, where string, args ...any) erro
 			return err
 		}
 		if at == len(want) || it.Key != want[at].Key {
-			return fmt.Errorf("dbtest: where %s: item %d of Items is %q, which is not the one that comes next", where, at, it.Key)
+			return fmt.Errorf("dbkit: where %s: item %d of Items is %q, which is not the one that comes next", where, at, it.Key)
 		}
 		if !reflect.DeepEqual(it, want[at]) {
-			return fmt.Errorf("dbtest: where %s: Items yields %+v, and without a filter %+v", where, it,
+			return fmt.Errorf("dbkit: where %s: Items yields %+v, and without a filter %+v", where, it,
 				want[at])
 		}
 		at++
 	}
 	if at != len(want) {
-		return fmt.Errorf("dbtest: where %s: Items yields %d items, and not %q", where, at, want[at].Key)
+		return fmt.Errorf("dbkit: where %s: Items yields %d items, and not %q", where, at, want[at].Key)
 	}
 	return nil
 }
