@@ -26,7 +26,7 @@
 //	vectors  .npy   versions 1.0, 2.0 and 3.0; float16, float32, float64, every integer type and bool; both byte
 //	                orders, C and Fortran order, one dimension (one row) and two
 //	         .npz   a member that is such a .npy, in C order: FILE.npz:NAME; or a sparse matrix of
-//	                scipy.sparse.save_npz in csr, csc or coo form, compressed or not
+//	                scipy.sparse.save_npz in csr form, compressed or not
 //	         .csv   numbers separated by commas, semicolons or tabs, with or without a header
 //	         .jsonl an array of numbers a line, or a sparse vector {"i":[3,17],"v":[1.5,2]}, of columns and their
 //	                numbers; or objects with such a member: FILE.jsonl:NAME

@@ -14,7 +14,7 @@ import (
 
 // A matrix as scipy.sparse.save_npz writes it is a .npz of
 //
-//	format   the name of the format, bytes: csr, csc (columns for rows) and coo are read
+//	format   the name of the format, bytes: csr is read
 //	shape    rows and columns, integers
 //	indptr   integers, one more than there are rows: where each row starts
 //	indices  integers: the columns of the numbers, row after row
@@ -45,19 +45,16 @@ func openCSR(src matrix.Source, members map[string]*zip.File) (*matrix.Vectors, 
 
 func (r *csr) open(members map[string]*zip.File) (*matrix.Vectors, error) {
 	format, err := readFormat(r.src, members["format"])
-	if err == nil && format != "csr" && format != "csc" && format != "coo" {
-		err = r.src.Fail("holds a sparse matrix of format %s, and csr, csc and coo are read: write it with scipy.sparse.save_npz(FILE, m.tocsr())", matrix.Quote(format))
+	if err == nil && format != "csr" {
+		err = r.src.Fail("holds a sparse matrix of format %s, and csr is read: write it with scipy.sparse.save_npz(FILE, m.tocsr())", matrix.Quote(format))
 	}
 	if err == nil {
 		err = r.readShape(members["shape"])
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case format != "csr":
-		return r.openEntries(format, members)
+	if err == nil {
+		err = r.openRows(members)
 	}
-	if err := r.openRows(members); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return matrix.New(matrix.Format{Name: r.src.Name, Rows: r.rows, Cols: r.cols, Sparse: true, Sum: true,
@@ -70,7 +67,11 @@ func (r *csr) openRows(members map[string]*zip.File) (err error) {
 		name string
 		to   **matrix.Run
 	}{{"indptr", &r.starts}, {"indices", &r.indices}, {"data", &r.data}} {
-		if *m.to, err = r.openPart("csr", m.name, members); err != nil {
+		f := members[m.name]
+		if f == nil {
+			return r.src.Fail("is not a csr matrix: it has no member %q", m.name)
+		}
+		if *m.to, err = openRun(r.src, f, m.name != "data"); err != nil {
 			return err
 		}
 	}

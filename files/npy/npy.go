@@ -1,6 +1,6 @@
 // Package npy reads and writes the files of numpy: .npy, versions 1.0, 2.0 and 3.0, of any type of numbers,
 // both byte orders, C and Fortran order; .npz, an archive of them; and the .npz of a sparse matrix of scipy
-// (save_npz) in csr, csc or coo form.
+// (save_npz) in csr form.
 //
 // Package files opens them by name. Programs use what writes, and ReadCodes.
 package npy
