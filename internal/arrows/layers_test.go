@@ -46,7 +46,7 @@ var (
 var house = plan{
 	layers: []layer{
 		// Programs and tests that stand on the whole product.
-		{"examples/backup": nil, "examples/embeddings": nil, "examples/neardup": nil, "examples/photos": nil,
+		{"examples/embeddings": nil, "examples/neardup": nil, "examples/photos": nil,
 			"examples/quickstart": nil,
 			"examples/service":    nil, "examples/stamps": nil},
 		{"db/internal/dbkit": {pebble, gocmp}},
@@ -180,7 +180,7 @@ var house = plan{
 		{of: names{"..."}, but: names{"cmd/fddhdb", "cmd/fddhdb/command", "cmd/fddhdb/mcp"},
 			never: names{mcpsdk}, why: "a program without assistants does not link their protocol"},
 		{of: names{"..."}, but: names{"db/s3", "cmd/fddhdb", "cmd/fddhdb/command",
-			"internal/versity", "examples/backup"},
+			"internal/versity"},
 			never: names{minio}, why: "a program without buckets does not link their library"},
 	},
 }

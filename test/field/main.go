@@ -171,15 +171,14 @@ func (f *field) run(ctx context.Context, only *regexp.Regexp) (findings int, err
 }
 
 // build builds the command into path, with the modules that a release has.
-func build(ctx context.Context, path string, flags ...string) error {
+func build(ctx context.Context, path string) error {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}",
 		"github.com/fddhdb/fddhdb").Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
-	args := append([]string{"-C", strings.TrimSpace(string(root)), "build", "-trimpath", "-ldflags=-s -w",
-		"-o", path}, flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/fddhdb")...)
+	cmd := exec.CommandContext(ctx, "go", "-C", strings.TrimSpace(string(root)), "build", "-trimpath",
+		"-ldflags=-s -w", "-o", path, "./cmd/fddhdb")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)

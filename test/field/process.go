@@ -32,8 +32,7 @@ type call struct {
 	delay   time.Duration
 	grace   time.Duration
 
-	command  string // another program than the tried one
-	mayCrash bool   // memory may run out
+	mayCrash bool // memory may run out
 }
 
 // line returns the call as a person types it.
@@ -107,13 +106,9 @@ func (l *limited) Write(b []byte) (int, error) {
 
 // startCall starts a call in a process group of its own.
 func (f *field) startCall(dir string, c *call, stdout, stderr io.Writer, stdin io.Reader) (*exec.Cmd, error) {
-	command := f.command
-	if c.command != "" {
-		command = c.command
-	}
-	cmd := exec.Command(command, c.args...)
+	cmd := exec.Command(f.command, c.args...)
 	if c.limits != "" {
-		cmd = exec.Command("sh", append([]string{"-c", c.limits + `; exec "$@"`, "sh", command},
+		cmd = exec.Command("sh", append([]string{"-c", c.limits + `; exec "$@"`, "sh", f.command},
 			c.args...)...)
 	}
 	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), f.env...), c.env...)
