@@ -5,7 +5,6 @@ go 1.26.0
 replace github.com/fddhdb/fddhdb => ..
 
 require (
-	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/coder/hnsw v0.6.1
 	github.com/fddhdb/fddhdb v0.0.0
 	github.com/philippgille/chromem-go v0.7.0
@@ -16,6 +15,7 @@ require (
 	github.com/andybalholm/brotli v1.3.0 // indirect
 	github.com/bep/imagemeta v1.0.1 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
+	github.com/cockroachdb/pebble/v2 v2.1.7 // indirect
 	github.com/danielgtaylor/huma/v2 v2.37.2 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/google/jsonschema-go v0.4.3 // indirect

@@ -25,7 +25,6 @@ import (
 	"github.com/fddhdb/fddhdb/experiments/streams"
 	"github.com/fddhdb/fddhdb/experiments/traintime"
 	"github.com/fddhdb/fddhdb/experiments/vectors"
-	"github.com/fddhdb/fddhdb/experiments/writes"
 )
 
 func main() { os.Exit(common.Main(experiments()...)) }
@@ -34,5 +33,5 @@ func main() { os.Exit(common.Main(experiments()...)) }
 func experiments() []*cobra.Command {
 	return slices.Concat(paper.Commands(), streams.Commands(), []*cobra.Command{bounds.Command(),
 		hashes.Command(), joins.Command(), labels.Command(), makeset.Command(), matrix.Command(),
-		methods.Command(), methods.NoiseCommand(), traintime.Command(), vectors.Command(), writes.Command()})
+		methods.Command(), methods.NoiseCommand(), traintime.Command(), vectors.Command()})
 }
