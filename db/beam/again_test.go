@@ -81,12 +81,6 @@ func TestProgram(t *testing.T) {
 		}
 	}
 	run(0, with("build", "--model", "a.model", "--out", "shards", "--shards", "3")...)
-	if said := run(0, "verify", "shards"); !strings.Contains(said,
-		"899 items in 3 shards, 899 codes made again and compared: 0 findings") {
-		t.Errorf("it says %s", said)
-	}
-	flip(t, largest(t, filepath.Join(s.dir, "shards", "shard-0002", "objects")))
-	run(3, "verify", "shards")
 	left, err := filepath.Glob(filepath.Join(s.dir, "*.tmp"))
 	if err != nil || len(left) > 1 { // that of the training that has failed
 		t.Errorf("%v is left, %v", left, err)

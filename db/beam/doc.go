@@ -5,8 +5,7 @@
 //   - [Train] learns a model, as db.Collection.Train does, and returns a file of it (fit.File).
 //   - [Encode] writes the codes of items.
 //   - [Build] makes a database of each shard of the items, with model and codes, and stores it in a
-//     repository of backups, which db.Restore and fddhdb restore take.
-//   - [Verify] restores what Build has made, and checks it.
+//     repository of backups, which db.Restore and fddhdb restore take and verify.
 //
 // # How it works
 //

@@ -36,7 +36,7 @@ type Run struct {
 	Silence time.Duration
 
 	// Progress, unless nil, is called with the stages of a run, in tasks: survey, scan, moments, embedding,
-	// statistics, encode, split, load, verify. It is called from one goroutine at a time.
+	// statistics, encode, split, load. It is called from one goroutine at a time.
 	Progress event.Progress
 
 	// Noted, unless nil, is called with doubts about the guessed columns of Input.Items.

@@ -57,9 +57,8 @@ func TestS3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := Verify(t.Context(), bucket+"/shards", r)
-	if err != nil || len(v.Findings) > 0 || v.Items != 900 || built.Items != 900 {
-		t.Fatalf("%+v, %+v, %v", built, v, err)
+	if built.Items != 900 {
+		t.Fatalf("%+v", built)
 	}
 	e, err := Encode(t.Context(), &Input{Backups: bucket + "/shards/shard-0001"},
 		EncodeOptions{Model: bucket + "/model", Out: bucket + "/codes"}, r)

@@ -51,7 +51,7 @@ docs/SCALE.md says how it runs on others.`),
 		SilenceErrors: true, SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return exit.Usagef("there is no verb %q: train, encode, build and verify are possible",
+				return exit.Usagef("there is no verb %q: train, encode and build are possible",
 					args[0])
 			}
 			return nil
@@ -73,7 +73,7 @@ docs/SCALE.md says how it runs on others.`),
 		}
 	})
 	root.PersistentFlags().AddFlagSet(beams)
-	root.AddCommand(trainCommand(), encodeCommand(), buildCommand(), verifyCommand())
+	root.AddCommand(trainCommand(), encodeCommand(), buildCommand())
 	return root
 }
 
