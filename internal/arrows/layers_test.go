@@ -57,7 +57,9 @@ var house = plan{
 
 		// The command line.
 		{"cmd/fddhdb": nil},
-		{"cmd/fddhdb/command": {cobra, pflag}},
+		{"cmd/fddhdb/command": {cobra}},
+		{"cmd/fddhdb/ingest": {cobra, pflag}},
+		{"cmd/fddhdb/run": {cobra, pflag}},
 		{"cmd/fddhdb/shell": {cobra, pflag, liner}},
 		{"cmd/fddhdb/mcp": {mcpsdk, jsonschema}, "cmd/fddhdb/server": {pflag}},
 		{"cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/source": nil},
@@ -175,12 +177,13 @@ var house = plan{
 			never: names{"os.Exit", "os.Stdin", "os.Stdout", "os.Stderr"},
 			why:   "the program decides what is printed and when it ends"},
 		{of: names{"..."}, but: names{"files", "files/parquet", "cmd/fddhdb",
-			"cmd/fddhdb/command", "cmd/fddhdb/source", "db/importer", "internal/rows"},
+			"cmd/fddhdb/command", "cmd/fddhdb/ingest", "cmd/fddhdb/run",
+			"cmd/fddhdb/source", "db/importer", "internal/rows"},
 			never: names{parquet}, why: "a program that reads no files does not link their libraries"},
 		{of: names{"..."}, but: names{"cmd/fddhdb", "cmd/fddhdb/command", "cmd/fddhdb/mcp"},
 			never: names{mcpsdk}, why: "a program without assistants does not link their protocol"},
-		{of: names{"..."}, but: names{"db/s3", "cmd/fddhdb", "cmd/fddhdb/command",
-			"internal/versity"},
+		{of: names{"..."}, but: names{"db/s3", "cmd/fddhdb", "cmd/fddhdb/command", "cmd/fddhdb/ingest",
+			"cmd/fddhdb/run", "internal/versity"},
 			never: names{minio}, why: "a program without buckets does not link their library"},
 	},
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,15 +15,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/s3"
-	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
-func backupCommand(e *env) *cobra.Command {
-	v := e.verb(groupBackup, "backup DIR URL", "Back a database up", `
+func backupCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupBackup, "backup DIR URL", "Back a database up", `
 		Backup copies a database to where backups are kept. It does not copy what earlier
 		backups have stored: a backup every night takes about as much space as the new data.
 		Yet each backup is whole by itself.
@@ -47,10 +46,10 @@ func backupCommand(e *env) *cobra.Command {
 		fddhdb backup wiki.db s3://my-bucket/wiki
 		fddhdb backup wiki.db "s3://b/wiki?endpoint=https://minio.example:9000" --json`)
 	var opt db.BackupOptions
-	v.f.StringVar(&opt.Collection, "collection", "", "back up only the collection `NAME`")
-	v.f.BoolVar(&opt.IndexOnly, "index-only", false, "leave out vectors, and what only learning needs")
-	return v.does(func() error {
-		if v.given("collection") && opt.Collection == "" {
+	v.Flags.StringVar(&opt.Collection, "collection", "", "back up only the collection `NAME`")
+	v.Flags.BoolVar(&opt.IndexOnly, "index-only", false, "leave out vectors, and what only learning needs")
+	return v.Does(func() error {
+		if v.Given("collection") && opt.Collection == "" {
 			return exit.Usagef("--collection needs the name of a collection; without it all are backed up")
 		}
 		start, begun := time.Now(), false
@@ -58,25 +57,25 @@ func backupCommand(e *env) *cobra.Command {
 			begun = true
 			v.Progress().Bytes(stage, done, total)
 		}
-		m, err := v.backUp(v.args[1], opt)
+		m, err := backUp(v, v.Args[1], opt)
 		switch {
 		case begun && errors.Is(err, context.Canceled):
 			return exit.Wrap(err, "there is no backup; the next one uses what has been copied")
 		case err != nil:
 			return err
 		}
-		what, took := v.dir, time.Since(start)
+		what, took := v.Dir, time.Since(start)
 		if m.Collection != "" || m.IndexOnly {
 			what += " (" + content(m) + ")"
 		}
-		return v.tell(backupForm(m, took), "backed up %s as %s\n%s, of which %s had to be stored, in %s", what, m.ID,
+		return v.Tell(backupForm(m, took), "backed up %s as %s\n%s, of which %s had to be stored, in %s", what, m.ID,
 			term.Size(m.BytesTotal), term.Size(m.BytesNew), term.Seconds(took.Seconds()))
 	})
 }
 
 // backUp checks the name of the place first, so that a mistake in it shows before the database is opened.
-func (v *verb) backUp(name string, opt db.BackupOptions) (m *backup.Manifest, err error) {
-	if err := noFile(v.dir); err != nil {
+func backUp(v *run.Verb, name string, opt db.BackupOptions) (m *backup.Manifest, err error) {
+	if err := run.NoFile(v.Dir); err != nil {
 		return nil, err
 	}
 	to, err := repositoryURL(name)
@@ -84,27 +83,27 @@ func (v *verb) backUp(name string, opt db.BackupOptions) (m *backup.Manifest, er
 		return nil, err
 	}
 	// As share does: others work through this process meanwhile.
-	wait := v.wait
-	v.wait = briefly
-	p, err := v.open(v.ctx, v.dir,
-		&db.Options{MustExist: true, ReadOnly: v.session.has(v.dir)})
-	v.wait = wait
-	if unwritable(err) || errors.Is(err, db.ErrLocked) {
-		p, err = v.open(v.ctx, v.dir, &db.Options{ReadOnly: true})
+	wait := v.Wait
+	v.Wait = run.Briefly
+	p, err := v.Open(v.Ctx, v.Dir,
+		&db.Options{MustExist: true, ReadOnly: v.Session.Has(v.Dir)})
+	v.Wait = wait
+	if run.Unwritable(err) || errors.Is(err, db.ErrLocked) {
+		p, err = v.Open(v.Ctx, v.Dir, &db.Options{ReadOnly: true})
 	}
 	if errors.Is(err, db.ErrLocked) {
 		return nil, exit.Wrap(err, "back it up from that process, by DB.Backup, or let it serve others, by attach.Serve")
 	}
 	if err != nil {
-		return nil, openError(v.dir, err)
+		return nil, run.OpenError(v.Dir, err)
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	defer func() { err = errors.Join(err, p.Close()) }()
 	if opt.Collection != "" {
-		if _, err := collection(v.ctx, p.d, opt.Collection); err != nil {
+		if _, err := run.FindCollection(v.Ctx, p.DB, opt.Collection); err != nil {
 			return nil, err
 		}
 	}
-	m, err = p.d.Backup(v.ctx, to, opt)
+	m, err = p.DB.Backup(v.Ctx, to, opt)
 	return m, repositoryError(name, err)
 }
 
@@ -126,23 +125,23 @@ func backupForm(m *backup.Manifest, took time.Duration) backupJSON {
 		m.BytesNew, took.Seconds()}
 }
 
-func backupsCommand(e *env) *cobra.Command {
-	v := e.verb(groupBackup, "backups URL", "List backups", `
+func backupsCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupBackup, "backups URL", "List backups", `
 		Backups lists the backups that are kept in a place, the oldest first: when each was
 		made, of which database (the beginning of its UUID), of what of it, its size, and
 		how much of that no earlier backup had.
 
 		With --json it prints an object a line.`, `
 		fddhdb backups /mnt/backups/wiki
-		fddhdb backups s3://my-bucket/wiki --json`).printsLines()
-	return v.does(func() error {
-		store, err := openRepository(v.ctx, v.dir)
+		fddhdb backups s3://my-bucket/wiki --json`).PrintsLines()
+	return v.Does(func() error {
+		store, err := run.OpenRepository(v.Ctx, v.Dir)
 		if err != nil {
 			return err
 		}
-		all, err := backup.List(v.ctx, store)
+		all, err := backup.List(v.Ctx, store)
 		if err != nil {
-			return repositoryError(v.dir, err)
+			return repositoryError(v.Dir, err)
 		}
 		var forms []backupJSON
 		var rows [][]any
@@ -152,7 +151,7 @@ func backupsCommand(e *env) *cobra.Command {
 				m.Database)),
 				content(m), term.BytesCell(m.BytesTotal), term.BytesCell(m.BytesNew)})
 		}
-		return list(v, forms, func() {
+		return run.List(v, forms, func() {
 			if len(all) == 0 {
 				v.Printf("there are no backups\n")
 				return
@@ -163,8 +162,8 @@ func backupsCommand(e *env) *cobra.Command {
 	})
 }
 
-func restoreCommand(e *env) *cobra.Command {
-	v := e.verb(groupBackup, "restore URL DIR", "Make a database from a backup", `
+func restoreCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupBackup, "restore URL DIR", "Make a database from a backup", `
 		Restore makes a database in the new folder DIR from a backup: the newest of the
 		whole database. --before takes the newest made by that time, --id the one with that
 		id, of which the beginning is enough. A time without a zone is that of this machine,
@@ -181,19 +180,19 @@ func restoreCommand(e *env) *cobra.Command {
 		fddhdb restore s3://my-bucket/wiki wiki.db --before "2026-03-01 12:00"
 		fddhdb restore s3://my-bucket/wiki old.db --id 20260301t1`)
 	var opt db.RestoreOptions
-	v.f.StringVar(&opt.ID, "id", "",
+	v.Flags.StringVar(&opt.ID, "id", "",
 		"the backup with this `ID`, or the only one whose id begins so (default: the newest)")
-	v.f.Func("before",
+	v.Flags.Func("before",
 		"the newest backup made by this `TIME`: 2026-03-01, \"2026-03-01 12:00\" (both local), or with a zone 2026-03-01T12:00:00Z",
 		func(s string) (err error) { opt.Before, err = parseTime(s); return err })
-	v.f.StringVar(&opt.Database, "database", "",
+	v.Flags.StringVar(&opt.Database, "database", "",
 		"a backup of the database with this `UUID`, or the only one whose UUID begins so")
-	return v.does(func() error {
-		dir := v.args[1]
-		if opt.ID != "" && (v.given("before") || v.given("database")) {
+	return v.Does(func() error {
+		dir := v.Args[1]
+		if opt.ID != "" && (v.Given("before") || v.Given("database")) {
 			return exit.Usagef("--id names a backup: --before and --database have no part in it")
 		}
-		if isFile(dir) {
+		if run.IsFile(dir) {
 			return exit.Usagef("%s is a file; a database is a folder: restore to a new one", dir)
 		}
 		start := time.Now()
@@ -204,18 +203,18 @@ func restoreCommand(e *env) *cobra.Command {
 				v.Progress().Bytes(stage, done, total)
 			}
 		}
-		m, err := restore(v.ctx, v.dir, dir, opt)
+		m, err := restore(v.Ctx, v.Dir, dir, opt)
 		if err != nil {
 			return err
 		}
 		took := time.Since(start)
-		return v.tell(backupForm(m, took), "restored %s to %s: %s as it was at %s\n%s, verified, in %s", m.ID, dir,
+		return v.Tell(backupForm(m, took), "restored %s to %s: %s as it was at %s\n%s, verified, in %s", m.ID, dir,
 			content(m), term.When(m.Time), term.Size(m.BytesTotal), term.Seconds(took.Seconds()))
 	})
 }
 
 func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*backup.Manifest, error) {
-	store, err := openRepository(ctx, name)
+	store, err := run.OpenRepository(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -275,8 +274,8 @@ func parseTime(s string) (time.Time, error) {
 	return time.Time{}, errors.New(`not a time: 2026-03-01, "2026-03-01 12:00" and 2026-03-01T12:00:00Z are possible`)
 }
 
-func pruneCommand(e *env) *cobra.Command {
-	v := e.verb(groupBackup, "prune URL --keep N", "Delete old backups", `
+func pruneCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupBackup, "prune URL --keep N", "Delete old backups", `
 		Prune deletes all backups but the newest N, and then all that the rest does not
 		need, leftovers of interrupted backups too. Where backups of several databases are
 		kept together, N of each stay; the same holds for backups of single collections and
@@ -287,21 +286,21 @@ func pruneCommand(e *env) *cobra.Command {
 		fddhdb prune /mnt/backups/wiki --keep 30
 		fddhdb prune s3://my-bucket/wiki --keep 7 --dry-run`)
 	var opt backup.PruneOptions
-	v.count(&opt.Keep, "keep", 0, 1, "how many backups stay, the newest `N` of each database")
-	v.f.BoolVar(&opt.DryRun, "dry-run", false, "delete nothing, say what would be deleted")
-	return v.does(func() error {
+	v.Count(&opt.Keep, "keep", 0, 1, "how many backups stay, the newest `N` of each database")
+	v.Flags.BoolVar(&opt.DryRun, "dry-run", false, "delete nothing, say what would be deleted")
+	return v.Does(func() error {
 		if opt.Keep == 0 {
 			return exit.Usagef("prune needs to know how many backups stay: fddhdb prune URL --keep N")
 		}
 		start := time.Now()
-		store, err := openRepository(v.ctx, v.dir)
+		store, err := run.OpenRepository(v.Ctx, v.Dir)
 		if err != nil {
 			return err
 		}
 		opt.Progress = v.Progress().Report
-		p, err := backup.Prune(v.ctx, store, opt)
+		p, err := backup.Prune(v.Ctx, store, opt)
 		if err != nil {
-			return repositoryError(v.dir, err)
+			return repositoryError(v.Dir, err)
 		}
 		for _, id := range p.Damaged {
 			v.Warnf("backup %s lacks something, fddhdb verify says what; it stays, and does not count", id)
@@ -315,11 +314,11 @@ func pruneCommand(e *env) *cobra.Command {
 		}
 		did := map[bool]string{false: "deleted", true: "would delete"}[opt.DryRun]
 		for _, m := range p.Deleted {
-			if !v.json {
+			if !v.JSON {
 				v.Printf("%s %s of %s: %s\n", did, m.ID, term.When(m.Time), content(m))
 			}
 		}
-		return v.tell(map[string]any{"deleted": ids(p.Deleted), "kept": ids(p.Kept),
+		return v.Tell(map[string]any{"deleted": ids(p.Deleted), "kept": ids(p.Kept),
 			"damaged": append([]string{}, p.Damaged...), "objects": p.Objects, "bytes": p.Bytes,
 			"dry_run": opt.DryRun, "seconds": time.Since(start).Seconds()}, "%s %s and %s, %s; %s kept", did,
 			term.Plural(len(p.Deleted), "backup", "backups"), term.Plural(p.Objects, "object", "objects"),
@@ -332,13 +331,13 @@ func pruneCommand(e *env) *cobra.Command {
 // repositoryURL returns the URL of a place that the user has named, which does not depend on the folder that
 // this process runs in: another process may make the backup.
 func repositoryURL(name string) (string, error) {
-	if isS3(name) {
+	if run.IsS3(name) {
 		if _, err := s3.ParseURL(name); err != nil {
 			return "", exit.Usagef("%w", err)
 		}
 		return name, nil
 	}
-	path, err := folderOf(name, runtime.GOOS == "windows")
+	path, err := run.FolderOf(name, runtime.GOOS == "windows")
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
@@ -349,71 +348,12 @@ func repositoryURL(name string) (string, error) {
 	return (&url.URL{Scheme: "file", Path: path}).String(), nil
 }
 
-// openRepository opens the store of a URL or path.
-func openRepository(ctx context.Context, name string) (backup.Store, error) {
-	if isS3(name) {
-		o, err := s3.ParseURL(name)
-		if err != nil {
-			return nil, exit.Usagef("%w", err)
-		}
-		s, err := s3.Open(ctx, o)
-		if err != nil { // never return a nil *s3.Store as a Store
-			return nil, err
-		}
-		return s, nil
-	}
-	path, err := folderOf(name, runtime.GOOS == "windows")
-	if err != nil {
-		return nil, err
-	}
-	if isFile(path) {
-		return nil, exit.Usagef("%s is a file; backups are kept in a folder", path)
-	}
-	// A database and a repository in one folder would disturb each other.
-	switch dir := inside.Database(path); {
-	case dir == "":
-	case sameFile(dir, path):
-		return nil, exit.Usagef("%s is a database, and not where backups are kept", path)
-	default:
-		return nil, exit.Usagef("%s is in the database %s: keep backups elsewhere, best on another disk",
-			path, dir)
-	}
-	return backup.Folder(path)
-}
-
-func isS3(name string) bool { return strings.HasPrefix(strings.ToLower(name), "s3:") }
-
-// scheme matches the beginning of a URL; a single letter is a Windows drive.
-var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]+):`)
-
-// folderOf returns the path of a file URL or path.
-func folderOf(name string, windows bool) (string, error) {
-	found := scheme.FindStringSubmatch(name)
-	if found == nil {
-		return name, nil
-	}
-	u, err := url.Parse(name)
-	switch {
-	case !strings.EqualFold(found[1], "file"):
-		return "", exit.Usagef("%s: backups are kept in a folder, file:///PATH, or in a bucket, s3://BUCKET/PREFIX?endpoint=https://HOST:PORT; a path with a colon begins with ./", term.Plain(name))
-	case err != nil || u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.Path == "" ||
-		strings.ContainsRune(u.Path, 0) || u.Host != "" && u.Host != "localhost" && !windows:
-		return "", exit.Usagef("%s: file:///PATH is expected, of this machine, with %%3F for a ?, %%23 for a # and %%25 for a %%; or just a path",
-			term.Plain(name))
-	case u.Host != "" && u.Host != "localhost":
-		return filepath.FromSlash("//" + u.Host + u.Path), nil
-	case windows && len(u.Path) > 2 && u.Path[2] == ':':
-		return filepath.FromSlash(u.Path[1:]), nil
-	}
-	return filepath.FromSlash(u.Path), nil
-}
-
 // repositoryError adds advice to an error of package backup.
 func repositoryError(name string, err error) error {
-	switch path, pathErr := folderOf(name, runtime.GOOS == "windows"); {
+	switch path, pathErr := run.FolderOf(name, runtime.GOOS == "windows"); {
 	case errors.Is(err, backup.ErrNotRepository) && !holdsNone(err):
 		return err // the marker is damaged, and the error says what to do
-	case errors.Is(err, backup.ErrNotRepository) && !isS3(name) && (pathErr != nil || !isEmpty(path)):
+	case errors.Is(err, backup.ErrNotRepository) && !run.IsS3(name) && (pathErr != nil || !run.IsEmpty(path)):
 		return exit.Usagef("%w: %s: give a folder with backups, or for a first one an empty folder", err,
 			term.Plain(name))
 	case errors.Is(err, backup.ErrNotRepository):

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 )
 
 // A backup is restored as the database was, whatever was written afterwards.
@@ -120,7 +121,7 @@ func TestFolderOf(t *testing.T) {
 		"sftp:b":                 {"", ""},
 	} {
 		for i, windows := range []bool{true, false} {
-			got, err := folderOf(name, windows)
+			got, err := run.FolderOf(name, windows)
 			if got != want[i] || (err == nil) != (want[i] != "") ||
 				err != nil && exit.Code(err) != exit.Usage {
 				t.Errorf("%s, Windows %v: %q, %v, want %q", name, windows, got, err, want[i])

@@ -11,13 +11,14 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // A benching is a run of bench.
 type benching struct {
-	*verb
+	*run.Verb
 	from, to, vectors, codes string
 	k, radius                []int
 	atLeast                  float64 // recall
@@ -25,8 +26,8 @@ type benching struct {
 	most                     int     // queries
 }
 
-func benchCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "bench DIR --vectors FILE --from NAME|--codes FILE", "Measure searches beside a scan", `
+func benchCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLook, "bench DIR --vectors FILE --from NAME|--codes FILE", "Measure searches beside a scan", `
 		Bench measures how long searches take, one at a time, with the rows of a file
 		as queries. knn finds the -k nearest items with their keys; radius finds all
 		items within --radius bits, without looking at each. Each search is measured as
@@ -41,24 +42,24 @@ func benchCommand(e *env) *cobra.Command {
 		fddhdb bench hashes.db --codes queries.npy -k 1,10,100 --radius 0,4,8
 		fddhdb bench wiki.db --vectors query_text.npy --from text --to image --json
 		fddhdb bench photos.db --vectors query.npy --from image --recall .95`).
-		onCollection().inSpace().filtered().printsLines()
-	o := benching{verb: v}
-	v.f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from")
-	v.f.StringVar(&o.from, "from", "", "modality `NAME` of the vectors")
-	v.f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
-	v.f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
-	v.f.IntSliceVarP(&o.k, "k", "k", nil,
+		OnCollection().InSpace().Filtered().PrintsLines()
+	o := benching{Verb: v}
+	v.Flags.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from")
+	v.Flags.StringVar(&o.from, "from", "", "modality `NAME` of the vectors")
+	v.Flags.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
+	v.Flags.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
+	v.Flags.IntSliceVarP(&o.k, "k", "k", nil,
 		"a `LIST` of numbers of nearest items, such as 1,10,100 (10 without --radius)")
-	v.f.IntSliceVar(&o.radius, "radius", nil, "a `LIST` of radii in bits, such as 0,4,8")
-	flags.Recall(v.f, &o.atLeast, "the part `X` of the nearest to find, such as .95")
-	v.count(&o.most, "queries", 1000, 1, "the first `N` rows of the file, at most")
-	return v.does(func() error {
+	v.Flags.IntSliceVar(&o.radius, "radius", nil, "a `LIST` of radii in bits, such as 0,4,8")
+	flags.Recall(v.Flags, &o.atLeast, "the part `X` of the nearest to find, such as .95")
+	v.Count(&o.most, "queries", 1000, 1, "the first `N` rows of the file, at most")
+	return v.Does(func() error {
 		switch {
 		case (o.vectors == "") == (o.codes == ""):
 			return exit.Usagef("bench needs queries: --vectors FILE with --from NAME, or --codes FILE")
 		case (o.vectors == "") != (o.from == ""):
 			return exit.Usagef("--from NAME is the modality of --vectors FILE: give both, or --codes alone")
-		case v.given("recall") && o.radius != nil:
+		case v.Given("recall") && o.radius != nil:
 			return exit.Usagef("--recall is of the nearest items: leave out --radius")
 		case o.k != nil && slices.Min(o.k) < 1:
 			return exit.Usagef("-k %d: 1 or more are possible", slices.Min(o.k))
@@ -67,7 +68,7 @@ func benchCommand(e *env) *cobra.Command {
 		case o.k == nil && o.radius == nil:
 			o.k = []int{10}
 		}
-		return v.share(o.run)
+		return v.Share(o.run)
 	})
 }
 
@@ -92,7 +93,7 @@ type benchLine struct {
 func (o *benching) run() error {
 	queries, err := o.queries()
 	if err == nil {
-		err = o.d.WaitForIndex(o.ctx)
+		err = o.DB.WaitForIndex(o.Ctx)
 	}
 	if err != nil {
 		return err
@@ -100,10 +101,10 @@ func (o *benching) run() error {
 	if o.codesOnly && o.atLeast > 0 { // the first search has cells made
 		q := queries[0]
 		q.K = 1
-		if _, err := o.c.Search(o.ctx, q); err != nil {
+		if _, err := o.Collection.Search(o.Ctx, q); err != nil {
 			return err
 		}
-		if err := o.d.WaitForIndex(o.ctx); err != nil {
+		if err := o.DB.WaitForIndex(o.Ctx); err != nil {
 			return err
 		}
 	}
@@ -153,7 +154,7 @@ func (o *benching) run() error {
 				term.NumberCell(scan.P50/max(l.P50, .001), 2)}) // a clock may be coarse
 		}
 	}
-	return list(o.verb, lines, func() {
+	return run.List(o.Verb, lines, func() {
 		o.PrintTable([]term.Column{term.Left("search"), term.Left("tier"), term.Left("plan"),
 			term.Right("queries"), term.Right("p50 us"), term.Right("p99 us"), term.Right("mean us"),
 			term.Right("hits"), term.Right("found"), term.Right("times scan")}, rows)
@@ -203,9 +204,9 @@ func (o *benching) measure(tier string, k, radius int, queries []db.Query) (*ben
 		var r *db.Result
 		var err error
 		if radius < 0 {
-			r, err = o.c.Search(o.ctx, q)
+			r, err = o.Collection.Search(o.Ctx, q)
 		} else {
-			r, err = o.c.SearchRadius(o.ctx, q, radius)
+			r, err = o.Collection.SearchRadius(o.Ctx, q, radius)
 		}
 		if err != nil {
 			return nil, err
@@ -221,13 +222,13 @@ func (o *benching) measure(tier string, k, radius int, queries []db.Query) (*ben
 		q.K = max(k, 1) // within a radius all are counted, and one is looked up
 		start, hits := time.Now(), 0
 		if radius < 0 {
-			r, err := o.c.Search(o.ctx, q)
+			r, err := o.Collection.Search(o.Ctx, q)
 			if err != nil {
 				return nil, err
 			}
 			hits = len(r.Hits)
 		} else {
-			r, err := o.c.SearchRadius(o.ctx, q, radius)
+			r, err := o.Collection.SearchRadius(o.Ctx, q, radius)
 			if err != nil {
 				return nil, err
 			}
@@ -246,25 +247,25 @@ func (o *benching) measure(tier string, k, radius int, queries []db.Query) (*ben
 
 // queries reads the queries of the file, and checks that they go with the collection.
 func (o *benching) queries() (queries []db.Query, err error) {
-	stats, err := o.c.Stats(o.ctx)
+	stats, err := o.Collection.Stats(o.Ctx)
 	if err != nil {
 		return nil, err
 	}
 	if o.to != "" {
-		if _, err := o.modality("--to", o.to); err != nil {
+		if _, err := o.FindModality("--to", o.to); err != nil {
 			return nil, err
 		}
 	}
-	switch items, err := o.c.Count(o.ctx, o.where.Expr); {
+	switch items, err := o.Collection.Count(o.Ctx, o.Filter.Expr); {
 	case err != nil:
 		return nil, err
 	case items == 0:
 		return nil, exit.Failedf("there are no items to search")
 	case o.codes != "" && !stats.Trained:
-		return nil, untrained(o.c)
+		return nil, run.Untrained(o.Collection)
 	}
 	keep := func(_ queryName, q db.Query) error {
-		q.To, q.Where, q.Recall, q.Vector = o.to, o.where.Expr, o.atLeast, slices.Clone(q.Vector)
+		q.To, q.Where, q.Recall, q.Vector = o.to, o.Filter.Expr, o.atLeast, slices.Clone(q.Vector)
 		if q.Sparse != nil {
 			q.Sparse = &db.Sparse{Index: slices.Clone(q.Sparse.Index), Value: slices.Clone(q.Sparse.Value)}
 		}
@@ -273,13 +274,13 @@ func (o *benching) queries() (queries []db.Query, err error) {
 		}
 		return nil
 	}
-	o.codesOnly = o.schema.Bits > 0
+	o.codesOnly = o.Schema.Bits > 0
 	if o.codes != "" {
-		err = o.eachCode(o.codes, stats.Bits, -1, keep)
-	} else if m, bad := o.modality("--from", o.from); bad != nil {
+		err = eachCode(o.Verb, o.codes, stats.Bits, -1, keep)
+	} else if m, bad := o.FindModality("--from", o.from); bad != nil {
 		err = bad
 	} else {
-		err = o.eachVector(m, o.vectors, -1, keep)
+		err = eachVector(o.Verb, m, o.vectors, -1, keep)
 	}
 	if err == nil && len(queries) == 0 {
 		err = exit.Failedf("%s%s has no rows to search with", o.vectors, o.codes)

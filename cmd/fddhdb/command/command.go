@@ -9,12 +9,13 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/ingest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/python"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
@@ -29,30 +30,41 @@ import (
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, caught := shell.CatchSignals(stderr)
 	defer caught.Stop()
-	return run(ctx, args, &env{Printer: term.NewPrinter(stdout, stderr), stdin: stdin, signals: caught})
+	return runLine(ctx, args,
+		&run.Env{Printer: term.NewPrinter(stdout, stderr), Stdin: stdin, Signals: caught})
 }
 
-func run(ctx context.Context, args []string, e *env) int {
+func runLine(ctx context.Context, args []string, e *run.Env) int {
 	root := rootCommand(e)
 	shell.RegisterCompletions(root)
 	err := e.Execute(ctx, root, args)
 	if err != nil {
-		e.printError(err)
+		e.PrintError(err)
 	}
 	return exit.Code(err)
 }
 
-// Execute runs one command line, and completes its output.
-func (e *env) Execute(ctx context.Context, root *cobra.Command, args []string) error {
-	root.SetArgs(append([]string{}, args...)) // with nil cobra would take the arguments of the process
-	return e.Scope(func() error { return root.ExecuteContext(ctx) })
+// AddVerbs adds to a program the verbs about collections and items, and their groups. Each is a verb of
+// fddhdb without DIR. It leaves out verbs that need a list of the items or a folder. It returns the verbs by
+// name. An error of a verb may have a command line of fddhdb in its text: see Elsewhere.Words.
+func AddVerbs(at *run.Elsewhere, root *cobra.Command, p *term.Printer,
+	stdin io.Reader) map[string]*cobra.Command {
+	e := &run.Env{Printer: p, Stdin: stdin, At: at}
+	root.AddGroup(dataGroups...)
+	return at.Add(root, []*cobra.Command{
+		initCommand(e), ingest.ImportCommand(e), putCommand(e), getCommand(e),
+		deleteCommand(e), exportCommand(e),
+		trainCommand(e), searchCommand(e), indexCommand(e),
+		updateCommand(e), modelsCommand(e), activateCommand(e), dropCommand(e),
+		countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e),
+	})
 }
 
 // rootCommand returns the tree of verbs. Every run needs a new one, as flags keep their
 // values.
-func rootCommand(e *env) *cobra.Command { return newRoot(e, &shellOptions{}) }
+func rootCommand(e *run.Env) *cobra.Command { return newRoot(e, &shellOptions{}) }
 
-func newRoot(e *env, o *shellOptions) *cobra.Command {
+func newRoot(e *run.Env, o *shellOptions) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fddhdb VERB DIR [flags]",
 		Short: "A database that finds items of one kind from items of another",
@@ -98,11 +110,11 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 			return e.BeginOutput(cmd, o.mode)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.noVerb(cmd, args, o)
+			return noVerb(e, cmd, args, o)
 		},
 	}
 	o.register(e, root)
-	root.SetIn(e.stdin)
+	root.SetIn(e.Stdin)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	root.SetFlagErrorFunc(usage.FlagError)
@@ -110,15 +122,15 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	help.ValidArgsFunction = completeVerb
 	root.AddGroup(dataGroups...)
 	root.AddGroup(
-		&cobra.Group{ID: groupServe, Title: "Let others use a database:"},
-		&cobra.Group{ID: groupBackup, Title: "Backups:"},
-		&cobra.Group{ID: groupOther, Title: "Other:"},
+		&cobra.Group{ID: run.GroupServe, Title: "Let others use a database:"},
+		&cobra.Group{ID: run.GroupBackup, Title: "Backups:"},
+		&cobra.Group{ID: run.GroupOther, Title: "Other:"},
 	)
 	root.AddCommand(
-		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e),
-		exportCommand(e),
+		initCommand(e), alterCommand(e), ingest.ImportCommand(e), putCommand(e), getCommand(e),
+		deleteCommand(e), exportCommand(e),
 		trainCommand(e), searchCommand(e), dupsCommand(e), evalCommand(e), encodeCommand(e),
-		encoderCommand(e), reembedCommand(e),
+		ingest.EncoderCommand(e), ingest.ReembedCommand(e),
 		updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e),
 		activateCommand(e), rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e),
@@ -128,7 +140,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
 		pythonCommand(e), versionCommand(e),
 	)
-	root.SetHelpCommandGroupID(groupOther)
+	root.SetHelpCommandGroupID(run.GroupOther)
 	addCompletion(root)
 	return root
 }
@@ -143,9 +155,9 @@ func completeVerb(cmd *cobra.Command, args []string, _ string) ([]string, cobra.
 
 // noVerb runs a command line whose first word is no verb: a database opens the shell,
 // anything else is a mistake.
-func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error {
+func noVerb(e *run.Env, root *cobra.Command, args []string, o *shellOptions) error {
 	if o.version {
-		return (&verb{env: e}).printVersion()
+		return printVersion((&run.Verb{Env: e}))
 	}
 	if len(args) == 0 {
 		if o.given(root) {
@@ -158,13 +170,13 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 		return exit.Usagef("a verb is missing")
 	}
 	first := args[0]
-	if e.session != nil {
+	if e.Session != nil {
 		return exit.Usagef("%q is no verb, and this is a shell already: .quit leaves it", first)
 	}
-	err := e.openSession(root.Context(), first, o.readOnly)
+	err := e.OpenSession(root.Context(), first, o.readOnly)
 	if err == nil {
 		if len(args) == 1 {
-			err = shell.New(e, e.Printer, e.stdin, e.signals, o.lines,
+			err = shell.New(host{e}, e.Printer, e.Stdin, e.Signals, o.lines,
 				o.mode).Start(root.Context())
 		} else if slices.Contains(shell.VerbNames(root), args[1]) {
 			words := slices.Insert(slices.Clone(args[2:]), 0, "fddhdb", args[1], first)
@@ -175,9 +187,9 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 		} else {
 			err = exit.Usagef("fddhdb DIR opens the shell, which does not know what to do with %q: -c 'LINE' runs a line of it", args[1])
 		}
-		return errors.Join(err, e.closeSession())
+		return errors.Join(err, e.CloseSession())
 	}
-	if !errors.Is(err, db.ErrNotDatabase) && !isFile(first) {
+	if !errors.Is(err, db.ErrNotDatabase) && !run.IsFile(first) {
 		return err
 	}
 	if strings.EqualFold(first, "shell") {
@@ -189,38 +201,12 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 	return exit.Usagef("%q is neither a verb nor a database: fddhdb help lists the verbs, of which init creates a database", first)
 }
 
-// An env is the surroundings of a verb. It belongs to the goroutine that runs the verb.
-type env struct {
-	*term.Printer
-	stdin   io.Reader
-	signals *shell.Signals // end the process; nil if nobody catches signals
-	session *session       // session of the shell; nil outside of one
-	at      *Elsewhere     // the database of another program; nil in fddhdb
-
-	noAttach  bool          // a database that another process has open is an error
-	wait      time.Duration // for a process that has it open and serves nobody; 0: as attach.Options
-	tokenFile string        // has the token for servers
-}
-
-func (e *env) printError(err error) { e.Errorf("%s", exit.Message(err)) }
-
-// Groups in which help lists the verbs.
-const (
-	groupItems  = "items"
-	groupLearn  = "learn"
-	groupSpaces = "spaces"
-	groupLook   = "look"
-	groupServe  = "serve"
-	groupBackup = "backup"
-	groupOther  = "other"
-)
-
 // dataGroups are the groups of verbs about collections and items.
 var dataGroups = []*cobra.Group{
-	{ID: groupItems, Title: "Items in and out:"},
-	{ID: groupLearn, Title: "Learn and find:"},
-	{ID: groupSpaces, Title: "Models and their spaces of codes:"},
-	{ID: groupLook, Title: "Look at a database, and after it:"},
+	{ID: run.GroupItems, Title: "Items in and out:"},
+	{ID: run.GroupLearn, Title: "Learn and find:"},
+	{ID: run.GroupSpaces, Title: "Models and their spaces of codes:"},
+	{ID: run.GroupLook, Title: "Look at a database, and after it:"},
 }
 
 // versionJSON is the --json form of version.
@@ -235,8 +221,8 @@ type versionJSON struct {
 	Kernel   string `json:"kernel"` // Hamming kernels of this machine
 }
 
-func pythonCommand(e *env) *cobra.Command {
-	return &cobra.Command{Use: "python", Short: "Print the client for Python", GroupID: groupOther,
+func pythonCommand(e *run.Env) *cobra.Command {
+	return &cobra.Command{Use: "python", Short: "Print the client for Python", GroupID: run.GroupOther,
 		Long: usage.Prose(`
 			Python prints a module, fddhdb.py: put it where your program is, or anywhere on the path
 			of Python 3.9 or later. It needs the standard library alone, and numpy for arrays.
@@ -252,21 +238,21 @@ func pythonCommand(e *env) *cobra.Command {
 		}}
 }
 
-func versionCommand(e *env) *cobra.Command {
-	v := e.verb(groupOther, "version", "Print the version of fddhdb", `
+func versionCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupOther, "version", "Print the version of fddhdb", `
 		Version prints what a report of a fault should say: the version of fddhdb, what
 		it was built from and with, and the format of databases that it reads.`, `
 		fddhdb version --json`)
-	return v.does(v.printVersion)
+	return v.Does(func() error { return printVersion(v) })
 }
 
-func (v *verb) printVersion() error {
+func printVersion(v *run.Verb) error {
 	x, source := version(debug.ReadBuildInfo()), ""
 	if x.Revision != "" {
 		source = fmt.Sprintf("\nsource %s of %s%s", x.Revision, x.Time,
 			map[bool]string{true: ", changed since"}[x.Modified])
 	}
-	return v.tell(x, "fddhdb %s%s\n%s %s, kernel %s, database format %d", x.Version, source, x.Go, x.Platform,
+	return v.Tell(x, "fddhdb %s%s\n%s %s, kernel %s, database format %d", x.Version, source, x.Go, x.Platform,
 		x.Kernel, x.Format)
 }
 

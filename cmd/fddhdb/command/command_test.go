@@ -17,6 +17,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -94,8 +95,8 @@ func empty(t *testing.T) fixture {
 
 func (f *fixture) path(name string) string { return filepath.Join(f.dir, name) }
 
-func newTestEnv() *env {
-	return &env{Printer: term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), stdin: strings.NewReader("")}
+func newTestEnv() *run.Env {
+	return &run.Env{Printer: term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), Stdin: strings.NewReader("")}
 }
 
 // TestContract checks verbs and flags against the table of the contract.
@@ -286,8 +287,8 @@ func TestInterrupt(t *testing.T) {
 		{"prune", f.path("others"), "--keep", "1"},
 	} {
 		var out, errs bytes.Buffer
-		e := &env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader("")}
-		if code := run(ctx, args, e); code != exit.Failed ||
+		e := &run.Env{Printer: term.NewPrinter(&out, &errs), Stdin: strings.NewReader("")}
+		if code := runLine(ctx, args, e); code != exit.Failed ||
 			!strings.HasSuffix(errs.String(), "interrupted\n") {
 			t.Errorf("%s: exit code %d, %q", args[0], code, errs.String())
 		}

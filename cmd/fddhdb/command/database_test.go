@@ -27,7 +27,7 @@ func TestLocked(t *testing.T) {
 		"--no-attach")
 }
 
-// If the function that withNew calls fails, withNew removes the folders that it has created,
+// If the function that WithNew calls fails, WithNew removes the folders that it has created,
 // and nothing else.
 func TestWithNew(t *testing.T) {
 	e, parent := newTestEnv(), t.TempDir()
@@ -38,7 +38,7 @@ func TestWithNew(t *testing.T) {
 	clitest.Check(t, os.Mkdir(empty, 0o777))
 	must(t, "init", exists, "--modality", "image:2")
 	for _, dir := range []string{absent, empty, exists} {
-		if err := e.withNew(t.Context(), dir, fail); !errors.Is(err, broken) {
+		if err := e.WithNew(t.Context(), dir, fail); !errors.Is(err, broken) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestWithNew(t *testing.T) {
 // Nobody works on a database before what creates it has succeeded: it would go with what others store.
 func TestWithNewIsAlone(t *testing.T) {
 	dir, broken := filepath.Join(t.TempDir(), "a.db"), errors.New("broken")
-	err := newTestEnv().withNew(t.Context(), dir, func(api.Database) error {
+	err := newTestEnv().WithNew(t.Context(), dir, func(api.Database) error {
 		a, err := attach.Open(t.Context(), dir, attach.Options{Wait: 50 * time.Millisecond})
 		if !errors.Is(err, db.ErrLocked) {
 			t.Errorf("another process: %v, %v", a, err)
@@ -73,7 +73,7 @@ func TestCreateLeavesTheDatabaseOfAnotherProcess(t *testing.T) {
 	dir, broken := filepath.Join(t.TempDir(), "a.db"), errors.New("broken")
 	must(t, "init", dir, "--modality", "image:2") // after the folder was found empty
 	fail := func(api.Database) error { return broken }
-	if err := newTestEnv().create(t.Context(), dir, false, true, fail); !errors.Is(err, broken) {
+	if err := newTestEnv().Create(t.Context(), dir, false, true, fail); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	if got := must(t, "count", dir); got != "0\n" {
@@ -85,10 +85,10 @@ func TestCreateLeavesTheDatabaseOfAnotherProcess(t *testing.T) {
 func TestPlaceOfAnotherProcess(t *testing.T) {
 	f := newFixture(t, 20, false)
 	e := newTestEnv()
-	clitest.Check(t, e.openSession(t.Context(), f.db, false))
-	defer e.closeSession()
-	e.session.place.own = nil
-	s := shell.New(e, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	clitest.Check(t, e.OpenSession(t.Context(), f.db, false))
+	defer e.CloseSession()
+	e.Session.Place.Own = nil
+	s := shell.New(host{e}, e.Printer, e.Stdin, nil, nil, term.ModeTable)
 	for _, line := range []string{"verify --acknowledge", "repair"} {
 		err := s.Run(t.Context(), line)
 		if exit.Code(err) != exit.Failed || !strings.Contains(exit.Message(err),

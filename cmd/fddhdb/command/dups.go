@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/perceptual"
 	"github.com/fddhdb/fddhdb/db"
@@ -20,7 +21,7 @@ import (
 
 // A dups is a run of dups.
 type dups struct {
-	*verb
+	*run.Verb
 	db.Likeness
 	q             db.GroupQuery
 	against       string
@@ -28,8 +29,8 @@ type dups struct {
 	limit, delete int
 }
 
-func dupsCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "dups DIR [--radius R | --modality NAME --min-similarity S]",
+func dupsCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLearn, "dups DIR [--radius R | --modality NAME --min-similarity S]",
 		"Find duplicates: groups of items that are alike", `
 		Dups lists the groups of items whose codes differ in at most --radius bits, exactly.
 		Codes that import --pictures or --texts has made need no radius: it is that of the
@@ -63,9 +64,9 @@ func dupsCommand(e *env) *cobra.Command {
 		fddhdb dups hashes.db --radius 8 --keep "max bytes" --delete 217
 		fddhdb dups hashes.db --radius 8 --pairs --json
 		fddhdb dups photos.db --modality image --min-similarity .97
-		fddhdb dups hashes.db --collection uploads --against banned --radius 31`).onCollection().inSpace().filtered().printsLines()
-	o, f := dups{verb: v}, v.f
-	v.count(&o.Radius, "radius", 0, 0, "greatest distance between codes, in `BITS` (default: that of the hash); 0: equal codes")
+		fddhdb dups hashes.db --collection uploads --against banned --radius 31`).OnCollection().InSpace().Filtered().PrintsLines()
+	o, f := dups{Verb: v}, v.Flags
+	v.Count(&o.Radius, "radius", 0, 0, "greatest distance between codes, in `BITS` (default: that of the hash); 0: equal codes")
 	f.StringVar(&o.Modality, "modality", "", "compare the vectors of the modality `NAME`, not codes")
 	f.Float32Var(&o.MinSimilarity, "min-similarity", 0, "least similarity `S` of vectors")
 	flags.Recall(f, &o.Recall, "the part `X` of similar items to find; 1 compares all vectors")
@@ -73,17 +74,17 @@ func dupsCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.q.Connected, "connected", false, "join groups that have an item in common")
 	f.BoolVar(&o.pairs, "pairs", false, "list pairs, not groups")
 	f.StringVar(&o.against, "against", "", "list pairs with the items of the collection `NAME`")
-	v.count(&o.limit, "limit", 0, 1, "stop after `N` groups or pairs (default: all)")
+	v.Count(&o.limit, "limit", 0, 1, "stop after `N` groups or pairs (default: all)")
 	f.StringVar(&o.q.After, "after", "", "go on behind the `CURSOR` of a line")
-	v.count(&o.delete, "delete", 0, 1, "delete the items that are not to be kept, which are `N`")
-	return v.does(func() error {
+	v.Count(&o.delete, "delete", 0, 1, "delete the items that are not to be kept, which are `N`")
+	return v.Does(func() error {
 		if err := o.check(); err != nil {
 			return err
 		}
-		if o.given("delete") {
-			return v.change(func() error { return o.near(o.remove) })
+		if o.Given("delete") {
+			return v.Change(func() error { return o.near(o.remove) })
 		}
-		return v.share(func() error { return o.near(o.list) })
+		return v.Share(func() error { return o.near(o.list) })
 	})
 }
 
@@ -91,25 +92,25 @@ func dupsCommand(e *env) *cobra.Command {
 func (o *dups) check() error {
 	vectors := o.Modality != "" || o.MinSimilarity != 0
 	switch {
-	case vectors && o.given("radius"):
+	case vectors && o.Given("radius"):
 		return exit.Usagef("--radius is of codes, --modality and --min-similarity of vectors: leave one out")
 	case vectors && (o.Modality == "" || o.MinSimilarity == 0):
 		return exit.Usagef("--modality NAME and --min-similarity S, other than 0, go together")
-	case (o.pairs || o.against != "") && (o.given("keep") || o.q.Connected):
+	case (o.pairs || o.against != "") && (o.Given("keep") || o.q.Connected):
 		return exit.Usagef("--keep and --connected are about groups, and not about pairs")
-	case o.given("delete") && (o.q.Connected || o.pairs || o.limit > 0 || o.q.After != ""):
+	case o.Given("delete") && (o.q.Connected || o.pairs || o.limit > 0 || o.q.After != ""):
 		return exit.Usagef("--delete goes with neither --connected, --pairs, --limit nor --after: list what would be deleted without it")
 	}
-	o.Where = o.where.Expr
+	o.Where = o.Filter.Expr
 	return nil
 }
 
 // near sets the radius, if the user has not, to the one of the hash of the collection.
 func (o *dups) near(f func() error) error {
-	if hash := perceptual.Named(o.schema.Hash); o.Modality == "" && !o.given("radius") {
+	if hash := perceptual.Named(o.Schema.Hash); o.Modality == "" && !o.Given("radius") {
 		if hash == nil {
 			return exit.Usagef("dups needs --radius BITS, or --modality NAME and --min-similarity S: fddhdb %s",
-				o.cmd.Use)
+				o.Cmd.Use)
 		}
 		o.Radius = hash.Near
 	}
@@ -121,11 +122,11 @@ func (o *dups) near(f func() error) error {
 // that is deleted is always one of the collection.
 func (o *dups) found() iter.Seq2[db.Group, error] {
 	if !o.pairs && o.against == "" {
-		return o.c.Groups(o.ctx, o.q)
+		return o.Collection.Groups(o.Ctx, o.q)
 	}
 	q := db.PairQuery{Likeness: o.q.Likeness, Against: o.against, After: o.q.After}
 	return func(yield func(db.Group, error) bool) {
-		for p, err := range o.c.Pairs(o.ctx, q) {
+		for p, err := range o.Collection.Pairs(o.Ctx, q) {
 			if !yield(db.Group{Cursor: p.Cursor, Items: []db.GroupItem{{Key: p.Other},
 				{Key: p.Key, Distance: p.Distance, Similarity: p.Similarity}}}, err) {
 				return
@@ -154,7 +155,7 @@ func (o *dups) each(f func(db.Group) error) error {
 // list lists the groups or pairs.
 func (o *dups) list() error {
 	pairs := o.pairs || o.against != ""
-	if o.json {
+	if o.JSON {
 		if err := o.tellRecall(); err != nil {
 			return err
 		}
@@ -232,7 +233,7 @@ func (o *dups) tellRecall() error {
 	if o.Modality == "" || o.Recall == 1 {
 		return nil
 	}
-	stats, err := o.c.Stats(o.ctx)
+	stats, err := o.Collection.Stats(o.Ctx)
 	if err != nil {
 		return err
 	}
@@ -251,10 +252,10 @@ func (o *dups) tellRecall() error {
 // before the groups were found: the groups are found, the items are read, the groups are found again, and
 // the commit has as its condition that both items are still the same.
 func (o *dups) remove() error {
-	kept := o.c
+	kept := o.Collection
 	if o.against != "" {
 		var err error
-		if kept, err = collection(o.ctx, o.d, o.against); err != nil {
+		if kept, err = run.FindCollection(o.Ctx, o.DB, o.against); err != nil {
 			return err
 		}
 	}
@@ -280,7 +281,7 @@ func (o *dups) remove() error {
 		return exit.Failedf("items have changed meanwhile: list the groups again")
 	}
 	for n := 0; n < len(extra); {
-		b, part, expected := o.d.NewBatch(), 0, map[string]bool{}
+		b, part, expected := o.DB.NewBatch(), 0, map[string]bool{}
 		for ; n+part < len(extra) && part < deletedTogether && !b.Full() && err == nil; part++ {
 			key := extra[n+part]
 			it, keep, sum, failed := o.both(key, kept, keeps[key])
@@ -293,18 +294,18 @@ func (o *dups) remove() error {
 					expected[keep.Key] = true
 					err = b.Expect(kept, keep.Key, keep)
 				}
-				err = errors.Join(err, b.Expect(o.c, key, it), b.Delete(o.c, key))
+				err = errors.Join(err, b.Expect(o.Collection, key, it), b.Delete(o.Collection, key))
 			}
 		}
 		if err == nil {
-			err = b.Commit(o.ctx)
+			err = b.Commit(o.Ctx)
 		}
 		if err != nil {
 			return exit.Failedf("%s deleted, then: %w", term.Plural(n, "item", "items"), err)
 		}
 		n += part
 	}
-	return o.tell(map[string]int{"deleted": o.delete}, "deleted %s", term.Plural(o.delete, "item", "items"))
+	return o.Tell(map[string]int{"deleted": o.delete}, "deleted %s", term.Plural(o.delete, "item", "items"))
 }
 
 // deletedTogether is the number of items that one commit deletes at most.
@@ -328,10 +329,10 @@ func (o *dups) extra() (keys []string, keeps map[string]string, err error) {
 // both reads an item and the one of a collection that is kept for it, with a sum of their contents.
 func (o *dups) both(key string, c api.Collection, keep string) (it, kept *db.Item, sum [sha256.Size]byte,
 	err error) {
-	if it, err = o.c.Get(o.ctx, key); err != nil {
+	if it, err = o.Collection.Get(o.Ctx, key); err != nil {
 		return nil, nil, sum, err
 	}
-	if kept, err = c.Get(o.ctx, keep); err != nil {
+	if kept, err = c.Get(o.Ctx, keep); err != nil {
 		return nil, nil, sum, err
 	}
 	text, err := json.Marshal([]*db.Item{it, kept})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 )
@@ -66,8 +67,8 @@ func TestDupsBesideAWriter(t *testing.T) {
 			}
 			put(t, c, &db.Item{Key: "a", Vectors: near, Fields: map[string]any{"width": 3}})
 			put(t, c, &db.Item{Key: "b", Vectors: near, Fields: map[string]any{"width": 2}})
-			o := dups{verb: &verb{env: newTestEnv(), ctx: t.Context()}, delete: 1}
-			o.d, o.c = at, &busy{c, 0, n, func(c api.Collection) { change(t, c) }}
+			o := dups{Verb: &run.Verb{Env: newTestEnv(), Ctx: t.Context()}, delete: 1}
+			o.DB, o.Collection = at, &busy{c, 0, n, func(c api.Collection) { change(t, c) }}
 			o.q = db.GroupQuery{Keep: "max width",
 				Likeness: db.Likeness{Modality: "image", MinSimilarity: .99}}
 			err = o.remove()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
@@ -22,7 +23,7 @@ func TestVerbsOfAnotherProgram(t *testing.T) {
 	files := vfs.NewMem()
 	run := func(args ...string) (out, failed string, code int) {
 		t.Helper()
-		at := &Elsewhere{Program: "other", Place: "the other one",
+		at := &run.Elsewhere{Program: "other", Place: "the other one",
 			Open: func(context.Context) (api.Database, error) {
 				d, err := db.Open("d", &db.Options{FS: files})
 				if err != nil {
@@ -33,7 +34,7 @@ func TestVerbsOfAnotherProgram(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		p := term.NewPrinter(&stdout, &stderr)
 		root := &cobra.Command{Use: "other", SilenceUsage: true, SilenceErrors: true}
-		verbs := at.AddVerbs(root, p, strings.NewReader(""))
+		verbs := AddVerbs(at, root, p, strings.NewReader(""))
 		if verbs["search"] == nil || verbs["scan"] != nil || verbs["backup"] != nil {
 			t.Fatal(verbs)
 		}
@@ -92,7 +93,7 @@ func TestPicturesWithoutMarks(t *testing.T) {
 	memory, err := db.OpenMemory(nil)
 	clitest.Check(t, err)
 	t.Cleanup(func() { clitest.Check(t, memory.Close()) })
-	at := &Elsewhere{Program: "other", Place: "the other one",
+	at := &run.Elsewhere{Program: "other", Place: "the other one",
 		Open: func(context.Context) (api.Database, error) {
 			return unmarked{keptOpen{api.Folder(memory, nil)}}, nil
 		}}
@@ -100,7 +101,7 @@ func TestPicturesWithoutMarks(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		p := term.NewPrinter(&stdout, &stderr)
 		root := &cobra.Command{Use: "other", SilenceUsage: true, SilenceErrors: true}
-		at.AddVerbs(root, p, strings.NewReader(""))
+		AddVerbs(at, root, p, strings.NewReader(""))
 		root.SetArgs(args)
 		root.SetOut(p.Stdout)
 		err := p.Scope(root.Execute)

@@ -9,14 +9,15 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/files/npy"
 )
 
-func encodeCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "encode DIR --from NAME --vectors FILE --out FILE.npy", "Make codes of vectors without storing them",
+func encodeCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLearn, "encode DIR --from NAME --vectors FILE --out FILE.npy", "Make codes of vectors without storing them",
 		`
 		Encode writes the code that each row of a file of vectors has as a query:
 		uint8, a row a vector and bits/8 columns, bit j of a code being bit j mod 8 of
@@ -26,14 +27,14 @@ func encodeCommand(e *env) *cobra.Command {
 		code is the one that it would get if it were stored without labels.`, `
 		fddhdb encode wiki.db --from text --vectors query_text.npy --out codes.npy
 		fddhdb encode wiki.db --vectors image=query_image.npy \
-		    --vectors text=query_text.npy --out codes.npy`).onCollection().inSpace()
+		    --vectors text=query_text.npy --out codes.npy`).OnCollection().InSpace()
 	var from, out string
 	var vectors []string
-	v.f.StringVar(&from, "from", "", "modality `NAME` of the only file of vectors")
-	v.f.StringArrayVar(&vectors, "vectors", nil,
+	v.Flags.StringVar(&from, "from", "", "modality `NAME` of the only file of vectors")
+	v.Flags.StringArrayVar(&vectors, "vectors", nil,
 		"vectors, a `FILE` with --from, else NAME=FILE; repeat it for each")
-	v.f.StringVar(&out, "out", "", "where to write the codes, a `FILE`.npy")
-	return v.does(func() error {
+	v.Flags.StringVar(&out, "out", "", "where to write the codes, a `FILE`.npy")
+	return v.Does(func() error {
 		named := flags.NamedList{Kind: "NAME=FILE"}
 		for _, file := range vectors {
 			if from != "" {
@@ -52,12 +53,12 @@ func encodeCommand(e *env) *cobra.Command {
 		if err := checkNPY("--out", out); err != nil {
 			return err
 		}
-		return v.look(func() error {
-			rows, bits, err := v.encode(from, named.List, out)
+		return v.Look(func() error {
+			rows, bits, err := encode(v, from, named.List, out)
 			if err != nil {
 				return err
 			}
-			return v.tell(map[string]int{"codes": rows, "bits": bits}, "wrote %s of %d bits to %s",
+			return v.Tell(map[string]int{"codes": rows, "bits": bits}, "wrote %s of %d bits to %s",
 				term.Plural(rows, "code", "codes"), bits, out)
 		})
 	})
@@ -73,7 +74,7 @@ func checkNPY(flag, path string) error {
 
 // encode writes the codes of rows: of row i of all files together, or of the rows of the only file as
 // queries by modality from, if that is given.
-func (v *verb) encode(from string, named []flags.Named, out string) (rows, bits int, err error) {
+func encode(v *run.Verb, from string, named []flags.Named, out string) (rows, bits int, err error) {
 	var names source.FileNames
 	for _, n := range named {
 		names.Vectors = append(names.Vectors,
@@ -84,10 +85,10 @@ func (v *verb) encode(from string, named []flags.Named, out string) (rows, bits 
 		return 0, 0, err
 	}
 	defer in.Close()
-	if err := in.Check(v.ctx, v.c, true); err != nil {
+	if err := in.Check(v.Ctx, v.Collection, true); err != nil {
 		return 0, 0, err
 	}
-	stats, err := v.trained()
+	stats, err := v.Trained()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -101,20 +102,20 @@ func (v *verb) encode(from string, named []flags.Named, out string) (rows, bits 
 	if err != nil {
 		return 0, 0, err
 	}
-	err = in.Each(v.ctx, 0, func(item *db.Item, bad error) (err error) {
+	err = in.Each(v.Ctx, 0, func(item *db.Item, bad error) (err error) {
 		v.Progress().Report("encoding", int64(rows), int64(in.Rows()))
 		if bad != nil {
 			return bad
 		}
 		var code []byte
 		if from == "" {
-			code, err = v.c.Encode(v.ctx, item)
+			code, err = v.Collection.Encode(v.Ctx, item)
 		} else {
 			q := db.Query{From: from, Vector: item.Vectors[from]}
 			if x, sparse := item.Sparse[from]; sparse {
 				q.Sparse = &x
 			}
-			code, err = v.c.EncodeQuery(v.ctx, q)
+			code, err = v.Collection.EncodeQuery(v.Ctx, q)
 		}
 		if err != nil {
 			return exit.AtRow(err, in.Names(), rows)

@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
@@ -21,14 +22,14 @@ import (
 
 // An evaluating is a run of eval.
 type evaluating struct {
-	*verb
+	*run.Verb
 	vectors                    flags.NamedList
 	labels, names, truth, plot string
 	top                        int
 }
 
-func evalCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "eval DIR --vectors NAME=FILE... --labels FILE",
+func evalCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLearn, "eval DIR --vectors NAME=FILE... --labels FILE",
 		"Measure how well queries find what they should", `
 		Eval measures retrieval with queries whose labels are known, and which should
 		not be in the database: from each modality that has queries to each other one,
@@ -58,16 +59,16 @@ func evalCommand(e *env) *cobra.Command {
 		fddhdb eval wiki.db --vectors image=query_image.npy --vectors text=query_text.npy \
 		    --labels query_labels.npy
 		fddhdb eval wiki.db --vectors text=query_text.npy --labels query_labels.npy \
-		    --plot wiki.svg --json > wiki.json`).onCollection().inSpace().filtered()
-	o := evaluating{verb: v, vectors: flags.NamedList{Kind: "NAME=FILE"}}
-	v.f.Var(&o.vectors, "vectors", "queries of a modality; repeat it for each")
-	v.f.StringVar(&o.labels, "labels", "", "labels of the queries, a `FILE`.npy or text")
-	v.f.StringVar(&o.names, "label-names", "", "names of the labels, a text `FILE`")
-	v.f.StringVar(&o.truth, "truth", "", "labels of the items of the database, a `FILE`.npy or text")
-	v.count(&o.top, "top", 50, 1, "the `N` of the figures at N")
-	v.f.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg; with --json they are numbers, too")
-	usage.Matter(v.f, "vectors", "labels", "truth", "top", "where", "plot", "json")
-	return v.does(func() error {
+		    --plot wiki.svg --json > wiki.json`).OnCollection().InSpace().Filtered()
+	o := evaluating{Verb: v, vectors: flags.NamedList{Kind: "NAME=FILE"}}
+	v.Flags.Var(&o.vectors, "vectors", "queries of a modality; repeat it for each")
+	v.Flags.StringVar(&o.labels, "labels", "", "labels of the queries, a `FILE`.npy or text")
+	v.Flags.StringVar(&o.names, "label-names", "", "names of the labels, a text `FILE`")
+	v.Flags.StringVar(&o.truth, "truth", "", "labels of the items of the database, a `FILE`.npy or text")
+	v.Count(&o.top, "top", 50, 1, "the `N` of the figures at N")
+	v.Flags.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg; with --json they are numbers, too")
+	usage.Matter(v.Flags, "vectors", "labels", "truth", "top", "where", "plot", "json")
+	return v.Does(func() error {
 		switch {
 		case len(o.vectors.List) == 0:
 			return exit.Usagef("eval needs queries: --vectors NAME=FILE")
@@ -76,7 +77,7 @@ func evalCommand(e *env) *cobra.Command {
 		case o.plot != "" && !strings.EqualFold(filepath.Ext(o.plot), ".svg"):
 			return exit.Usagef("--plot %s: a .svg file is drawn", o.plot)
 		}
-		return v.share(func() error {
+		return v.Share(func() error {
 			if err := o.ready(); err != nil {
 				return err
 			}
@@ -87,11 +88,11 @@ func evalCommand(e *env) *cobra.Command {
 
 // ready refuses a collection without codes, or without items, before files are read, which may take a while.
 func (o *evaluating) ready() error {
-	if _, err := o.trained(); err != nil {
+	if _, err := o.Trained(); err != nil {
 		return err
 	}
-	matching, err := o.c.Count(o.ctx, o.where.Expr)
-	if err == nil && matching == 0 && o.where.Given() {
+	matching, err := o.Collection.Count(o.Ctx, o.Filter.Expr)
+	if err == nil && matching == 0 && o.Filter.Given() {
 		return exit.Failedf("--where: no item matches")
 	}
 	return err
@@ -112,7 +113,7 @@ func (o *evaluating) evaluate() (err error) {
 		return err
 	}
 	o.Progress().Report("evaluating", 0, 0)
-	found, err := o.c.Evaluate(o.ctx, *q)
+	found, err := o.Collection.Evaluate(o.Ctx, *q)
 	if err == nil && figure != nil {
 		if err = writeRetrieval(figure, found); err == nil {
 			err = files.Commit()
@@ -121,7 +122,7 @@ func (o *evaluating) evaluate() (err error) {
 	if err != nil {
 		return err
 	}
-	return o.show(newEvalJSON(found, figure != nil), func() { o.print(found) })
+	return o.Show(newEvalJSON(found, figure != nil), func() { o.print(found) })
 }
 
 // read reads the queries and their labels, and checks the files.
@@ -138,17 +139,17 @@ func (o *evaluating) read() (*db.Evaluation, error) {
 	if err := source.SameRows(append(rows.Together{labels}, vectors...)); err != nil {
 		return nil, err
 	}
-	known, err := o.c.Labels(o.ctx)
+	known, err := o.Collection.Labels(o.Ctx)
 	if err != nil {
 		return nil, err
 	}
-	against := fmt.Sprintf("collection %q", o.c.Name())
+	against := fmt.Sprintf("collection %q", o.Collection.Name())
 	if o.truth != "" {
 		truth, err := source.OpenLabels(o.truth, o.names)
 		if err != nil {
 			return nil, err
 		}
-		items, err := o.c.Count(o.ctx, "")
+		items, err := o.Collection.Count(o.Ctx, "")
 		if err != nil {
 			return nil, err
 		}
@@ -165,10 +166,10 @@ func (o *evaluating) read() (*db.Evaluation, error) {
 // readVectors reads the vectors of the queries, and returns their files too, which are closed.
 func (o *evaluating) readVectors() (q *db.Evaluation, sources rows.Together, err error) {
 	q = &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{},
-		Where: o.where.Expr, Top: o.top}
+		Where: o.Filter.Expr, Top: o.top}
 	for i, v := range o.vectors.List {
 		o.Progress().Report("reading", int64(i), int64(len(o.vectors.List)))
-		m, err := o.modality("--vectors", v.Name)
+		m, err := o.FindModality("--vectors", v.Name)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
@@ -36,7 +37,7 @@ func startExplore(t *testing.T, args ...string) (page string, stop func() (int, 
 	var errs bytes.Buffer
 	ended := make(chan int)
 	go func() {
-		code := run(ctx, args, &env{Printer: term.NewPrinter(w, &errs), stdin: strings.NewReader("")})
+		code := runLine(ctx, args, &run.Env{Printer: term.NewPrinter(w, &errs), Stdin: strings.NewReader("")})
 		_ = w.Close()
 		ended <- code
 	}()

@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
@@ -22,7 +23,7 @@ import (
 
 // An exporting is a run of export.
 type exporting struct {
-	*verb
+	*run.Verb
 	vectors                           flags.NamedList
 	codes, keys, labels, names, items string
 
@@ -37,8 +38,8 @@ type sink struct {
 	close func() error
 }
 
-func exportCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "export DIR --codes FILE.npy...", "Write items out to files", `
+func exportCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupItems, "export DIR --codes FILE.npy...", "Write items out to files", `
 		Export writes what a collection holds, or of it what matches --where, to files
 		that import reads: row i of each of them is the same item, in database order.
 
@@ -68,24 +69,24 @@ func exportCommand(e *env) *cobra.Command {
 		fddhdb export wiki.db --where "label = 'art'" --keys art.txt
 		fddhdb export wiki.db --items -
 		fddhdb export wiki.db --model wiki.model`).
-		onCollection().inSpace().filtered()
-	o, model := exporting{verb: v, vectors: flags.NamedList{Kind: "NAME=FILE"}}, ""
-	v.f.StringVar(&o.codes, "codes", "", "codes, to `FILE`.npy")
-	v.f.StringVar(&o.keys, "keys", "", "keys, to a text `FILE`")
-	v.f.StringVar(&o.labels, "labels", "", "labels, to `FILE`.npy")
-	v.f.StringVar(&o.names, "label-names", "", "names of the labels, to a text `FILE`")
-	v.f.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
-	v.f.StringVar(&o.items, "items", "", "everything, to `FILE`.jsonl or .parquet")
-	v.f.StringVar(&model, "model", "", "the model of a space, to `FILE`, and no items")
-	usage.Matter(v.f, "codes", "keys", "items", "labels", "vectors", "where", "model", "json")
-	return v.does(func() error {
+		OnCollection().InSpace().Filtered()
+	o, model := exporting{Verb: v, vectors: flags.NamedList{Kind: "NAME=FILE"}}, ""
+	v.Flags.StringVar(&o.codes, "codes", "", "codes, to `FILE`.npy")
+	v.Flags.StringVar(&o.keys, "keys", "", "keys, to a text `FILE`")
+	v.Flags.StringVar(&o.labels, "labels", "", "labels, to `FILE`.npy")
+	v.Flags.StringVar(&o.names, "label-names", "", "names of the labels, to a text `FILE`")
+	v.Flags.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
+	v.Flags.StringVar(&o.items, "items", "", "everything, to `FILE`.jsonl or .parquet")
+	v.Flags.StringVar(&model, "model", "", "the model of a space, to `FILE`, and no items")
+	usage.Matter(v.Flags, "codes", "keys", "items", "labels", "vectors", "where", "model", "json")
+	return v.Does(func() error {
 		if model != "" {
-			return v.exportModel(model)
+			return exportModel(v, model)
 		}
 		if err := o.check(); err != nil {
 			return err
 		}
-		return v.share(o.run)
+		return v.Share(o.run)
 	})
 }
 
@@ -111,7 +112,7 @@ func (o *exporting) check() error {
 	default:
 		return exit.Usagef("--items %s: a .jsonl or .parquet file is written, not %s", o.items, ext)
 	}
-	return o.checkStdout(o.toStdout())
+	return o.CheckStdout(o.toStdout())
 }
 
 // toStdout reports whether a file is standard output.
@@ -121,7 +122,7 @@ func (o *exporting) toStdout() bool {
 
 // run writes all files in one pass over the items.
 func (o *exporting) run() (err error) {
-	if o.rows, err = o.c.Count(o.ctx, o.where.Expr); err != nil {
+	if o.rows, err = o.Collection.Count(o.Ctx, o.Filter.Expr); err != nil {
 		return err
 	}
 	o.files = outfile.NewSet(o.Stdout)
@@ -130,7 +131,7 @@ func (o *exporting) run() (err error) {
 		return err
 	}
 	n := 0
-	for it, err := range o.c.Items(o.ctx, o.where.Expr) {
+	for it, err := range o.Collection.Items(o.Ctx, o.Filter.Expr) {
 		if err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (o *exporting) run() (err error) {
 	if err := o.files.Commit(); err != nil {
 		return err
 	}
-	return o.tellBeside(o.toStdout(), map[string]int{"items": n}, "exported %s", term.Plural(n, "item",
+	return o.TellBeside(o.toStdout(), map[string]int{"items": n}, "exported %s", term.Plural(n, "item",
 		"items"))
 }
 
@@ -165,12 +166,12 @@ func (o *exporting) openSinks() error {
 	}
 	all := []file{{o.codes, o.codeSink}, {o.keys, o.keySink}, {o.labels, o.labelSink}, {o.names, o.nameSink}}
 	for _, v := range o.vectors.List {
-		m, err := o.modality("--vectors", v.Name)
+		m, err := o.FindModality("--vectors", v.Name)
 		if err != nil {
 			return err
 		}
-		if o.schema.IndexOnly {
-			return exit.Failedf("--vectors %s: collection %q is index-only: its items have no vectors here; export from the database that it is a copy of", v.Name, o.c.Name())
+		if o.Schema.IndexOnly {
+			return exit.Failedf("--vectors %s: collection %q is index-only: its items have no vectors here; export from the database that it is a copy of", v.Name, o.Collection.Name())
 		}
 		all = append(all, file{v.Value, func(f *outfile.File) (sink, error) {
 			return o.vectorSink(f, v.Value,
@@ -195,7 +196,7 @@ func (o *exporting) openSinks() error {
 }
 
 func (o *exporting) codeSink(f *outfile.File) (sink, error) {
-	stats, err := o.trained()
+	stats, err := o.Trained()
 	if err != nil {
 		return sink{}, err
 	}
@@ -212,13 +213,13 @@ func (o *exporting) codeSink(f *outfile.File) (sink, error) {
 }
 
 func (o *exporting) labelSink(f *outfile.File) (sink, error) {
-	names, err := o.c.Labels(o.ctx)
+	names, err := o.Collection.Labels(o.Ctx)
 	if err != nil {
 		return sink{}, err
 	}
 	if len(names) == 0 {
 		return sink{}, exit.Failedf("--labels: collection %q knows no labels: there is no column to write",
-			o.c.Name())
+			o.Collection.Name())
 	}
 	column := make(map[string]int, len(names))
 	for i, name := range names {
@@ -239,7 +240,7 @@ func (o *exporting) labelSink(f *outfile.File) (sink, error) {
 }
 
 func (o *exporting) nameSink(f *outfile.File) (sink, error) {
-	names, err := o.c.Labels(o.ctx)
+	names, err := o.Collection.Labels(o.Ctx)
 	for _, name := range names {
 		if err == nil {
 			err = writeLine(f, "--label-names: the label", name)
@@ -278,15 +279,15 @@ func (o *exporting) itemSink(f *outfile.File) (sink, error) {
 
 // parquetSink writes the columns that import reads. Of codes it writes only given ones.
 func (o *exporting) parquetSink(f *outfile.File) (sink, error) {
-	if o.schema.IndexOnly {
+	if o.Schema.IndexOnly {
 		return sink{}, exit.Failedf(
-			"--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", o.items, o.c.Name())
+			"--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", o.items, o.Collection.Name())
 	}
-	shape := &table.Shape{Code: o.schema.Bits / 8}
-	for _, m := range o.schema.Modalities {
+	shape := &table.Shape{Code: o.Schema.Bits / 8}
+	for _, m := range o.Schema.Modalities {
 		shape.Vectors = append(shape.Vectors, table.Vector{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse})
 	}
-	for _, d := range o.schema.Fields {
+	for _, d := range o.Schema.Fields {
 		shape.Fields = append(shape.Fields, table.Field{Name: d.Name, Type: string(d.Type)})
 	}
 	w, err := parquet.NewItemWriter(f, shape)

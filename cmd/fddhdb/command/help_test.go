@@ -1,19 +1,17 @@
 package command
 
 import (
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // What a verb shows with -h fits on a screen, and ends in where the rest is.
 func TestShortHelpFitsOnAScreen(t *testing.T) {
-	root := rootCommand(&env{Printer: term.NewPrinter(io.Discard, io.Discard), stdin: strings.NewReader("")})
+	root := rootCommand(newTestEnv())
 	var check func(c *cobra.Command)
 	check = func(c *cobra.Command) {
 		for _, verb := range c.Commands() {

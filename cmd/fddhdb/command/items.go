@@ -11,14 +11,16 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/ingest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/rows"
 )
 
-func putCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "put DIR KEY", "Store one item", `
+func putCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupItems, "put DIR KEY", "Store one item", `
 		Put stores an item under a key, replacing the one that is there, and prints it
 		as it is stored: in a trained collection with its code. It comes from the
 		labels if the model knows one of them, else from the vectors.
@@ -32,21 +34,21 @@ func putCommand(e *env) *cobra.Command {
 		fddhdb put photos.db hen.jpg --picture ~/Pictures/hen.jpg --labels bird
 		fddhdb put wiki.db cat.jpg --vector text=.1,.1,.2,0,0,.1,.1,.1,.2,.1 --labels 3,7
 		fddhdb put news.db story --vector text=3:1.5,17:2
-		fddhdb put hashes.db cat.jpg --code 9f3c01d2aa55e870 --field year=2024`).onCollection()
+		fddhdb put hashes.db cat.jpg --code 9f3c01d2aa55e870 --field year=2024`).OnCollection()
 	vectors := flags.NamedList{Kind: "NAME=v,v,...|NAME=i:v,..."}
 	fields := flags.NamedList{Kind: "NAME=VALUE", Empty: true}
 	var labels, code, payload, picture string
 	var thumbnail bool
-	v.f.Var(&vectors, "vector", "the vector of a modality; repeat it for each")
-	v.f.StringVar(&labels, "labels", "", "labels, `a,b,...`")
-	v.f.Var(&fields, "field", "the value of a field; repeat it for each")
-	v.f.StringVar(&code, "code", "", "the code as `HEX`, in a collection that is given its codes")
-	v.f.StringVar(&payload, "payload", "", "bytes to keep with the item, as `TEXT`")
-	v.f.StringVar(&picture, "picture", "", "make the vectors or the code, and fields, of the picture in `FILE`")
-	v.f.BoolVar(&thumbnail, "thumbnails", false, "with --picture: keep a small picture as the payload")
-	return v.does(func() (err error) {
+	v.Flags.Var(&vectors, "vector", "the vector of a modality; repeat it for each")
+	v.Flags.StringVar(&labels, "labels", "", "labels, `a,b,...`")
+	v.Flags.Var(&fields, "field", "the value of a field; repeat it for each")
+	v.Flags.StringVar(&code, "code", "", "the code as `HEX`, in a collection that is given its codes")
+	v.Flags.StringVar(&payload, "payload", "", "bytes to keep with the item, as `TEXT`")
+	v.Flags.StringVar(&picture, "picture", "", "make the vectors or the code, and fields, of the picture in `FILE`")
+	v.Flags.BoolVar(&thumbnail, "thumbnails", false, "with --picture: keep a small picture as the payload")
+	return v.Does(func() (err error) {
 		item := rows.NewItem()
-		item.Key, item.Labels = v.args[1], flags.SplitList(labels)
+		item.Key, item.Labels = v.Args[1], flags.SplitList(labels)
 		if payload != "" {
 			item.Payload = []byte(payload)
 		}
@@ -70,39 +72,39 @@ func putCommand(e *env) *cobra.Command {
 		case thumbnail && (picture == "" || payload != ""):
 			return exit.Usagef("--thumbnails is about --picture, and takes the place of --payload")
 		}
-		return v.change(func() error {
-			switch bits := v.schema.Bits; {
+		return v.Change(func() error {
+			switch bits := v.Schema.Bits; {
 			case picture != "":
 			case item.Code != nil && bits == 0:
-				return exit.Usagef("--code: collection %q makes its codes itself", v.c.Name())
+				return exit.Usagef("--code: collection %q makes its codes itself", v.Collection.Name())
 			case item.Code == nil && bits > 0:
-				return exit.Usagef("--code HEX is missing: the items of collection %q bring their codes, of %d bits", v.c.Name(), bits)
-			case code+payload == "" && len(vectors.List)+len(fields.List) == 0 && !v.given("labels"):
+				return exit.Usagef("--code HEX is missing: the items of collection %q bring their codes, of %d bits", v.Collection.Name(), bits)
+			case code+payload == "" && len(vectors.List)+len(fields.List) == 0 && !v.Given("labels"):
 				return exit.Usagef("put %q: nothing to store: --vector NAME=v,v,..., --picture FILE, --labels a,b, --field NAME=VALUE or --payload TEXT", item.Key)
 			}
 			for _, x := range vectors.List {
-				if _, err := v.modality("--vector", x.Name); err != nil {
+				if _, err := v.FindModality("--vector", x.Name); err != nil {
 					return err
 				}
 			}
-			if item.Fields, err = fieldValues(v.schema, fields.List); err != nil {
+			if item.Fields, err = fieldValues(v.Schema, fields.List); err != nil {
 				return err
 			}
 			if picture != "" {
-				if err := source.AddPicture(v.ctx, v.c, v.schema, source.PictureOptions{Thumbnails: thumbnail,
-					Open: v.pictureEncoders}, picture, &item); err != nil {
+				opt := source.PictureOptions{Thumbnails: thumbnail, Open: ingest.PictureEncoders(v)}
+				if err := source.AddPicture(v.Ctx, v.Collection, v.Schema, opt, picture, &item); err != nil {
 					return err
 				}
 			}
-			key, err := v.c.Put(v.ctx, &item)
+			key, err := v.Collection.Put(v.Ctx, &item)
 			if err != nil {
 				return err
 			}
-			stored, err := v.c.Get(v.ctx, key)
+			stored, err := v.Collection.Get(v.Ctx, key)
 			if err != nil {
 				return err
 			}
-			return v.printItems(true, func(show func(*db.Item) error) error { return show(stored) })
+			return printItems(v, true, func(show func(*db.Item) error) error { return show(stored) })
 		})
 	})
 }
@@ -142,15 +144,15 @@ func fieldValues(s db.Schema, given []flags.Named) (map[string]any, error) {
 
 // printItems prints the items that f shows: as JSON, as a table, or if they are few whole, with all that they
 // have.
-func (v *verb) printItems(few bool, f func(show func(*db.Item) error) error) error {
+func printItems(v *run.Verb, few bool, f func(show func(*db.Item) error) error) error {
 	switch {
-	case v.json:
+	case v.JSON:
 		return f(func(it *db.Item) error { return v.PrintJSON(it) })
 	case few && !v.Flat():
 		return f(func(it *db.Item) error { forms.PrintItem(v.Printer, it); return nil })
 	}
 	columns := append([]term.Column{term.Left("key"), term.Left("labels")},
-		forms.FieldColumns(v.schema.Fields)...)
+		forms.FieldColumns(v.Schema.Fields)...)
 	columns = append(columns, term.Left("code"))
 	if v.Flat() {
 		columns = append(columns, term.Left("code from"))
@@ -159,7 +161,7 @@ func (v *verb) printItems(few bool, f func(show func(*db.Item) error) error) err
 	shown := v.Flat() // without items people and scripts that read text get nothing
 	err := f(func(it *db.Item) error {
 		cells := []any{term.TextCell(it.Key), term.TextCell(strings.Join(it.Labels, ","))}
-		cells = append(cells, forms.FieldCells(v.schema.Fields, it)...)
+		cells = append(cells, forms.FieldCells(v.Schema.Fields, it)...)
 		cells = append(cells, term.TextCell(hex.EncodeToString(it.Code)), term.TextCell(it.CodeFrom))
 		t.Add(cells[:len(columns)]...)
 		shown = true
@@ -171,8 +173,8 @@ func (v *verb) printItems(few bool, f func(show func(*db.Item) error) error) err
 	return err
 }
 
-func getCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "get DIR KEY...", "Print items by their keys", `
+func getCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupItems, "get DIR KEY...", "Print items by their keys", `
 		Get prints the items with these keys, with --json one a line and with all
 		their vectors. The code is that of the active space, or with --space N of that
 		one, in hexadecimal; code_from says what it was made from: labels, fused (its
@@ -182,12 +184,12 @@ func getCommand(e *env) *cobra.Command {
 		begins with - stands behind --, here and with put and delete.`, `
 		fddhdb get wiki.db 0 1 2
 		fddhdb get wiki.db 0 --json
-		fddhdb get wiki.db -- -k`).onCollection().inSpace().printsLines()
-	return v.looks(func() error {
+		fddhdb get wiki.db -- -k`).OnCollection().InSpace().PrintsLines()
+	return v.Looks(func() error {
 		var missing []string
-		err := v.printItems(true, func(show func(*db.Item) error) error {
-			for _, key := range v.args[1:] {
-				it, err := v.c.Get(v.ctx, key)
+		err := printItems(v, true, func(show func(*db.Item) error) error {
+			for _, key := range v.Args[1:] {
+				it, err := v.Collection.Get(v.Ctx, key)
 				if errors.Is(err, db.ErrNotFound) {
 					missing = append(missing, key)
 					continue
@@ -202,53 +204,53 @@ func getCommand(e *env) *cobra.Command {
 			return nil
 		})
 		if err == nil && len(missing) > 0 {
-			err = exit.Failedf("not found in collection %q: %s", v.c.Name(), strings.Join(missing, ", "))
+			err = exit.Failedf("not found in collection %q: %s", v.Collection.Name(), strings.Join(missing, ", "))
 		}
 		return err
 	})
 }
 
-func deleteCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "delete DIR (KEY... | --where EXPR)", "Delete items by their keys or by what they are",
+func deleteCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupItems, "delete DIR (KEY... | --where EXPR)", "Delete items by their keys or by what they are",
 		`
 		Delete deletes the items with these keys, or all that match --where, in one
 		commit, and says how many there were. A key without an item is no error. Count
 		with the same --where says beforehand how many there are.`, `
 		fddhdb delete wiki.db 17 18
-		fddhdb delete shop.db --where "sold = true AND year <= 2020"`).onCollection().filtered()
-	return v.does(func() error {
-		switch keys := v.args[1:]; {
-		case !v.where.Given() && len(keys) == 0:
-			return exit.Usagef("delete needs the key of an item, or --where EXPR: fddhdb %s", v.cmd.Use)
-		case v.where.Given() && len(keys) > 0:
+		fddhdb delete shop.db --where "sold = true AND year <= 2020"`).OnCollection().Filtered()
+	return v.Does(func() error {
+		switch keys := v.Args[1:]; {
+		case !v.Filter.Given() && len(keys) == 0:
+			return exit.Usagef("delete needs the key of an item, or --where EXPR: fddhdb %s", v.Cmd.Use)
+		case v.Filter.Given() && len(keys) > 0:
 			return exit.Usagef("delete takes keys or --where, not both: %q", keys[0])
 		}
-		return v.change(func() (err error) {
+		return v.Change(func() (err error) {
 			n := 0
-			if v.where.Given() {
-				n, err = v.c.DeleteWhere(v.ctx, v.where.Expr)
+			if v.Filter.Given() {
+				n, err = v.Collection.DeleteWhere(v.Ctx, v.Filter.Expr)
 			} else {
-				n, err = v.c.Delete(v.ctx, v.args[1:]...)
+				n, err = v.Collection.Delete(v.Ctx, v.Args[1:]...)
 			}
 			if err != nil {
 				return err
 			}
-			if v.at != nil {
-				return v.tell(map[string]int{"deleted": n}, "deleted %s", term.Plural(n, "item", "items"))
+			if v.At != nil {
+				return v.Tell(map[string]int{"deleted": n}, "deleted %s", term.Plural(n, "item", "items"))
 			}
-			if stats, err := v.d.Stats(v.ctx); err == nil &&
+			if stats, err := v.DB.Stats(v.Ctx); err == nil &&
 				stats.Activity.FreeBytes < stats.Activity.ReserveBytes {
 				a := &stats.Activity
 				v.Warnf("the disk of %s has %s free, and writes leave %s: fddhdb compact %[1]s gives back the room of deleted items",
-					v.dir, term.Size(a.FreeBytes), term.Size(a.ReserveBytes))
+					v.Dir, term.Size(a.FreeBytes), term.Size(a.ReserveBytes))
 			}
-			return v.tell(map[string]int{"deleted": n}, "deleted %s", term.Plural(n, "item", "items"))
+			return v.Tell(map[string]int{"deleted": n}, "deleted %s", term.Plural(n, "item", "items"))
 		})
 	})
 }
 
-func scanCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "scan DIR", "List the items", `
+func scanCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLook, "scan DIR", "List the items", `
 		Scan lists the items in database order, which is the order in which their keys
 		were first stored: a table of their keys, labels, fields and codes, or nothing
 		if there is no item. The first 200 items decide on the widths of its columns; on
@@ -277,13 +279,13 @@ func scanCommand(e *env) *cobra.Command {
 		index of the field makes it fast; otherwise the items are read.`, `
 		fddhdb scan wiki.db --limit 10
 		fddhdb scan wiki.db --where "label = 'art' AND NOT has(image)"
-		fddhdb scan wiki.db --json > items.jsonl`).onCollection().inSpace().filtered().printsLines()
+		fddhdb scan wiki.db --json > items.jsonl`).OnCollection().InSpace().Filtered().PrintsLines()
 	var limit int
-	v.count(&limit, "limit", 0, 1, "stop after `N` items (default: all)")
-	return v.looks(func() error {
-		return v.printItems(false, func(show func(*db.Item) error) error {
+	v.Count(&limit, "limit", 0, 1, "stop after `N` items (default: all)")
+	return v.Looks(func() error {
+		return printItems(v, false, func(show func(*db.Item) error) error {
 			n := 0
-			for it, err := range v.c.Items(v.ctx, v.where.Expr) {
+			for it, err := range v.Collection.Items(v.Ctx, v.Filter.Expr) {
 				if err == nil {
 					err = show(it)
 				}
@@ -296,23 +298,23 @@ func scanCommand(e *env) *cobra.Command {
 	})
 }
 
-func countCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "count DIR", "Count the items", `
+func countCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLook, "count DIR", "Count the items", `
 		Count prints how many items a collection has, or how many match --where.`, `
 		fddhdb count wiki.db
 		fddhdb count wiki.db --where "label = 'art' AND has(image)"
-		fddhdb count wiki.db --collection hashes --json`).onCollection().filtered()
-	return v.looks(func() error {
-		n, err := v.c.Count(v.ctx, v.where.Expr)
+		fddhdb count wiki.db --collection hashes --json`).OnCollection().Filtered()
+	return v.Looks(func() error {
+		n, err := v.Collection.Count(v.Ctx, v.Filter.Expr)
 		if err != nil {
 			return err
 		}
-		return v.tell(map[string]int{"count": n}, "%d", n)
+		return v.Tell(map[string]int{"count": n}, "%d", n)
 	})
 }
 
-func facetsCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "facets DIR", "Count the items by label, or by the values of a field",
+func facetsCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLook, "facets DIR", "Count the items by label, or by the values of a field",
 		`
 		Facets counts the items of each label, or of each value of the field --by, the most
 		first; with --where of the items that match. An item counts for each of its
@@ -323,27 +325,27 @@ func facetsCommand(e *env) *cobra.Command {
 		field all items that match are read. search --facets counts the items of an
 		answer.`, `
 		fddhdb facets wiki.db
-		fddhdb facets wiki.db --by year --where "label = 'art'" --limit 10`).onCollection().filtered().printsLines()
+		fddhdb facets wiki.db --by year --where "label = 'art'" --limit 10`).OnCollection().Filtered().PrintsLines()
 	var by string
 	var limit int
-	v.f.StringVar(&by, "by", "label", "what to count by: label, or a `FIELD`")
-	v.count(&limit, "limit", 0, 1, "print the `N` values of the most items (default: all)")
-	return v.looks(func() error {
-		if err := v.checkFacet("--by", by); err != nil {
+	v.Flags.StringVar(&by, "by", "label", "what to count by: label, or a `FIELD`")
+	v.Count(&limit, "limit", 0, 1, "print the `N` values of the most items (default: all)")
+	return v.Looks(func() error {
+		if err := checkFacet(v, "--by", by); err != nil {
 			return err
 		}
-		facets, err := v.c.Facets(v.ctx, db.FacetQuery{By: by, Where: v.where.Expr, Limit: limit})
+		facets, err := v.Collection.Facets(v.Ctx, db.FacetQuery{By: by, Where: v.Filter.Expr, Limit: limit})
 		if err != nil {
 			return err
 		}
-		return list(v, forms.Counts(facets),
+		return run.List(v, forms.Counts(facets),
 			func() { forms.PrintValues(v.Printer, strings.Trim(by, `"`), facets) })
 	})
 }
 
 // checkFacet checks what a flag names to count by.
-func (v *verb) checkFacet(flag, by string) error {
-	fields := namesOf(v.schema.Fields)
+func checkFacet(v *run.Verb, flag, by string) error {
+	fields := namesOf(v.Schema.Fields)
 	if strings.EqualFold(by, "label") || slices.Contains(fields, strings.Trim(by, `"`)) {
 		return nil
 	}
@@ -354,8 +356,8 @@ func (v *verb) checkFacet(flag, by string) error {
 		}
 		names = append(names, name)
 	}
-	return exit.Usagef("%s %s: of collection %s these are possible: %s%s", flag, term.Plain(by), v.c.Name(),
-		strings.Join(names, ", "), meaning(by, names))
+	return exit.Usagef("%s %s: of collection %s these are possible: %s%s", flag, term.Plain(by), v.Collection.Name(),
+		strings.Join(names, ", "), run.Meaning(by, names))
 }
 
 func namesOf(fields []db.Field) (names []string) {
@@ -367,8 +369,8 @@ func namesOf(fields []db.Field) (names []string) {
 
 // renameLabel gives a label another name, of OLD=NEW: OLD is a label that items have, and either may have =
 // in it.
-func (v *verb) renameLabel(pair string) error {
-	labels, err := v.c.Labels(v.ctx)
+func renameLabel(v *run.Verb, pair string) error {
+	labels, err := v.Collection.Labels(v.Ctx)
 	if err != nil {
 		return err
 	}
@@ -382,16 +384,16 @@ func (v *verb) renameLabel(pair string) error {
 	switch typed, _, _ := strings.Cut(pair, "="); {
 	case found == 0:
 		return exit.Failedf("--rename-label %q: OLD=NEW is expected, and no item of collection %s has the label %s%s",
-			pair, v.c.Name(), term.Plain(typed), meaning(typed, labels))
+			pair, v.Collection.Name(), term.Plain(typed), run.Meaning(typed, labels))
 	case found > 1:
 		return exit.Usagef("--rename-label %q: there are several labels that it may begin with: a program can say which, by RenameLabel", pair)
 	}
-	switch err := v.c.RenameLabel(v.ctx, old, name); {
+	switch err := v.Collection.RenameLabel(v.Ctx, old, name); {
 	case errors.Is(err, db.ErrExists):
-		return exit.Failedf("collection %s has items of a label %s already: to make one label of both, export the items of one, change the label there, and import them", v.c.Name(), term.Plain(name))
+		return exit.Failedf("collection %s has items of a label %s already: to make one label of both, export the items of one, change the label there, and import them", v.Collection.Name(), term.Plain(name))
 	case err != nil:
 		return err
 	}
-	return v.tell(map[string]string{"renamed": old, "label": name}, "renamed label %s to %s", term.Plain(old),
+	return v.Tell(map[string]string{"renamed": old, "label": name}, "renamed label %s to %s", term.Plain(old),
 		term.Plain(name))
 }

@@ -9,14 +9,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/ingest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/mcp"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/server"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db/client"
 )
 
-func mcpCommand(e *env) *cobra.Command {
-	v := e.verb(groupServe, "mcp DIR", "Let an assistant use a database", `
+func mcpCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupServe, "mcp DIR", "Let an assistant use a database", `
 		Mcp gives an assistant, such as a program with a language model, the tools of a
 		database, by the Model Context Protocol: it reads requests from stdin and answers on
 		stdout, until stdin ends. The assistant starts it; docs/MCP.md says how.
@@ -35,47 +37,47 @@ func mcpCommand(e *env) *cobra.Command {
 		fddhdb mcp photos.db
 		fddhdb mcp notes.db --write --collection notes
 		fddhdb mcp https://photos.example.org:7070/photos --token-file token`)
-	v.onAnyCollection("let the assistant use the collection `NAME` alone")
+	v.OnAnyCollection("let the assistant use the collection `NAME` alone")
 	var write bool
-	v.f.BoolVar(&write, "write", false, "let the assistant store and delete items")
-	return v.does(func() error {
-		if v.session != nil {
-			return exit.Usagef("mcp runs outside of the shell: fddhdb mcp %s", v.dir)
+	v.Flags.BoolVar(&write, "write", false, "let the assistant store and delete items")
+	return v.Does(func() error {
+		if v.Session != nil {
+			return exit.Usagef("mcp runs outside of the shell: fddhdb mcp %s", v.Dir)
 		}
-		open := v.share
+		open := v.Share
 		if write {
-			open = v.change
+			open = v.Change
 		}
-		return open(func() error { return v.assist(write) })
+		return open(func() error { return assist(v, write) })
 	})
 }
 
 // assist answers an assistant until stdin or the context ends.
-func (v *verb) assist(write bool) error {
-	words, closeWords, err := v.words()
+func assist(v *run.Verb, write bool) error {
+	words, closeWords, err := words(v)
 	if err != nil {
 		return err
 	}
 	defer closeWords()
-	defer context.AfterFunc(v.ctx, closeWords)() // a call that waits for a program ends, too
-	if v.signals != nil {
-		v.signals.Serving(server.Grace, func() {})
+	defer context.AfterFunc(v.Ctx, closeWords)() // a call that waits for a program ends, too
+	if v.Signals != nil {
+		v.Signals.Serving(server.Grace, func() {})
 	}
 	out := &replies{to: v.Printer}
-	name, err := nameOf(v.dir)
+	name, err := nameOf(v.Dir)
 	if err != nil {
-		name = v.dir
+		name = v.Dir
 	}
 	opt := mcp.Options{Name: name, Version: version(debug.ReadBuildInfo()).Version, Write: write,
 		Words: words, Report: out.report}
-	if v.c != nil {
-		opt.Collection = v.c.Name()
+	if v.Collection != nil {
+		opt.Collection = v.Collection.Name()
 	}
-	s, err := mcp.New(v.d, opt)
+	s, err := mcp.New(v.DB, opt)
 	if err != nil {
 		return err
 	}
-	return s.Run(v.ctx, v.stdin, out)
+	return s.Run(v.Ctx, v.Stdin, out)
 }
 
 // replies are the answers to an assistant, on stdout. Faults go to stderr. It is safe for concurrent use.
@@ -98,15 +100,15 @@ func (r *replies) report(fault string) {
 }
 
 // words returns what makes vectors of words: the encoders that the user trusts, or the server of a URL.
-func (v *verb) words() (mcp.Words, func(), error) {
-	if isURL(v.dir) {
-		_, err := v.d.Collections(v.ctx) // to tell now of a server that refuses
-		if d, is := v.d.(*client.Database); is {
+func words(v *run.Verb) (mcp.Words, func(), error) {
+	if run.IsURL(v.Dir) {
+		_, err := v.DB.Collections(v.Ctx) // to tell now of a server that refuses
+		if d, is := v.DB.(*client.Database); is {
 			return mcp.ServerWords(d), func() {}, err
 		}
 		return nil, func() {}, err
 	}
-	pool, err := v.encoders(v.dir, v.d)
+	pool, err := ingest.Encoders(v, v.Dir, v.DB)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,28 +1,26 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-func modelsCommand(e *env) *cobra.Command {
-	v := e.verb(groupSpaces, "models DIR", "List the spaces of codes and the revisions of their models", `
+func modelsCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupSpaces, "models DIR", "List the spaces of codes and the revisions of their models", `
 		Models lists the spaces of codes that a collection has, and of each the
 		revisions that are kept: the one that training made, and the last 8.
 
@@ -44,30 +42,30 @@ func modelsCommand(e *env) *cobra.Command {
 		and the report of its training.`, `
 		fddhdb models wiki.db
 		fddhdb models wiki.db --space 1 --json`).
-		onCollection().printsLines().
-		ofSpace("only space `N`")
-	return v.does(func() error {
-		return v.look(func() error {
-			items, err := v.c.Count(v.ctx, "")
+		OnCollection().PrintsLines().
+		OfSpace("only space `N`")
+	return v.Does(func() error {
+		return v.Look(func() error {
+			items, err := v.Collection.Count(v.Ctx, "")
 			if err != nil {
 				return err
 			}
-			spaces, err := v.c.Spaces(v.ctx)
+			spaces, err := v.Collection.Spaces(v.Ctx)
 			if err != nil {
 				return err
 			}
 			spaces = slices.DeleteFunc(spaces,
-				func(s report.SpaceInfo) bool { return v.given("space") && s.Space != v.space })
-			return list(v, spaces, func() { v.printSpaces(v.c.Name(), spaces, items) })
+				func(s report.SpaceInfo) bool { return v.Given("space") && s.Space != v.Space })
+			return run.List(v, spaces, func() { printSpaces(v.Env, v.Collection.Name(), spaces, items) })
 		})
 	})
 }
 
 // printSpaces prints the spaces of a collection of so many items, each followed by its
 // revisions.
-func (e *env) printSpaces(collection string, spaces []report.SpaceInfo, items int) {
+func printSpaces(e *run.Env, collection string, spaces []report.SpaceInfo, items int) {
 	if len(spaces) == 0 {
-		e.Printf("%s\n", e.at.Words(fmt.Sprintf("collection %s has no model yet: run fddhdb train", collection)))
+		e.Printf("%s\n", e.At.Words(fmt.Sprintf("collection %s has no model yet: run fddhdb train", collection)))
 		return
 	}
 	var rows [][]any
@@ -104,15 +102,15 @@ func (e *env) printSpaces(collection string, spaces []report.SpaceInfo, items in
 		e.Printf("\nspace %d", s.Space)
 		if s.Recode > 0 {
 			e.Printf(", %s still to get the code of new labels: %s",
-				term.Plural(s.Recode, "item", "items"), e.at.Words("fddhdb update"))
+				term.Plural(s.Recode, "item", "items"), e.At.Words("fddhdb update"))
 		}
 		e.Printf("\n")
-		e.printRevisions(s)
+		printRevisions(e, s)
 	}
 }
 
 // printRevisions prints the revisions of a space, each with its largest drift.
-func (e *env) printRevisions(s *report.SpaceInfo) {
+func printRevisions(e *run.Env, s *report.SpaceInfo) {
 	var rows [][]any
 	for i := range s.Revisions {
 		r := &s.Revisions[i]
@@ -153,38 +151,22 @@ func revisionTeacher(s *report.SpaceInfo, r *report.RevisionInfo) string {
 // export --model and import --model carry a model from one database to another. They are ways of
 // their own through verbs that are else about items.
 
-// aloneOf refuses the flags of a verb that are given beside --model and are not about it.
-func (v *verb) aloneOf(about ...string) error {
-	var others []string
-	v.f.Visit(func(f *pflag.Flag) {
-		if v.cmd.InheritedFlags().Lookup(f.Name) == nil &&
-			!slices.Contains(append(about, "model", "collection", "json"), f.Name) {
-			others = append(others, "--"+f.Name)
-		}
-	})
-	if len(others) > 0 {
-		return exit.Usagef("--model is about a model and not about items: %s does not go with it",
-			strings.Join(others, ", "))
-	}
-	return nil
-}
-
 // exportModel writes the model of a space to a file.
-func (v *verb) exportModel(path string) error {
-	err := v.aloneOf("space")
+func exportModel(v *run.Verb, path string) error {
+	err := v.AloneOf("space")
 	if err == nil {
-		err = v.checkStdout(path == outfile.Stdout)
+		err = v.CheckStdout(path == outfile.Stdout)
 	}
 	if err != nil {
 		return err
 	}
-	return v.look(func() error {
-		stats, err := v.c.Stats(v.ctx)
+	return v.Look(func() error {
+		stats, err := v.Collection.Stats(v.Ctx)
 		if err != nil {
 			return err
 		}
 		var model bytes.Buffer
-		if err := v.c.ExportModel(v.ctx, &model); err != nil {
+		if err := v.Collection.ExportModel(v.Ctx, &model); err != nil {
 			return err
 		}
 		files := outfile.NewSet(v.Stdout)
@@ -198,39 +180,9 @@ func (v *verb) exportModel(path string) error {
 		if err := files.Commit(); err != nil {
 			return err
 		}
-		return v.tellBeside(path == outfile.Stdout,
+		return v.TellBeside(path == outfile.Stdout,
 			map[string]any{"space": stats.Space, "bits": stats.Bits, "bytes": size},
 			"exported the model of space %d: codes of %d bits, %s", stats.Space, stats.Bits, term.Size(size))
-	})
-}
-
-// importModel makes a space with the model of a file.
-func (v *verb) importModel(path string) error {
-	if err := v.aloneOf(); err != nil {
-		return err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		var p *os.PathError
-		if errors.As(err, &p) {
-			err = p.Err
-		}
-		return exit.Failedf("--model %s: %w", path, err)
-	}
-	defer f.Close()
-	return v.change(func() error {
-		t, err := v.c.ImportModel(v.ctx, bufio.NewReader(f),
-			db.ImportModelOptions{Progress: v.Progress().Report})
-		switch {
-		case errors.Is(err, db.ErrInvalid): // the command line is right
-			return exit.Failedf("--model %s: %s", path, exit.Reason(err.Error()))
-		case err != nil:
-			return err
-		}
-		return v.tell(t, "space %d of collection %s: codes of %d bits, by a model that %s with %s taught; %s have codes\n%s",
-			t.Space, v.c.Name(), t.Bits, term.Plural(t.TrainItems, "item", "items"),
-			term.Plural(t.Labels, "label", "labels"), term.Plural(t.Items, "item", "items"),
-			v.spaceHint(t.Space, t.Active))
 	})
 }
 
@@ -240,42 +192,42 @@ type activationForm struct {
 	Before db.Space `json:"before"`
 }
 
-func activateCommand(e *env) *cobra.Command {
-	v := e.verb(groupSpaces, "activate DIR --space N", "Make another space of codes the active one", `
+func activateCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupSpaces, "activate DIR --space N", "Make another space of codes the active one", `
 		Activate makes the space N, which stands by, the one that searches use, at once
 		and whole. The one before stands by from then on, is kept current by every write
 		like any other, and rollback goes back to it. Models lists the spaces; search
 		and eval with --space compare them beforehand.`, `
 		fddhdb eval wiki.db --space 2 --vectors text=query_text.npy --labels query_labels.npy
 		fddhdb activate wiki.db --space 2`).
-		onCollection().ofSpace("the space to activate, by number `N`")
-	return v.does(func() error {
-		if !v.given("space") {
-			return exit.Usagef("--space N is missing: which space to activate; fddhdb models %s lists them", v.dir)
+		OnCollection().OfSpace("the space to activate, by number `N`")
+	return v.Does(func() error {
+		if !v.Given("space") {
+			return exit.Usagef("--space N is missing: which space to activate; fddhdb models %s lists them", v.Dir)
 		}
-		return v.change(func() error {
-			before, err := v.c.Stats(v.ctx)
+		return v.Change(func() error {
+			before, err := v.Collection.Stats(v.Ctx)
 			if err == nil {
-				err = v.c.Activate(v.ctx, v.space)
+				err = v.Collection.Activate(v.Ctx, v.Space)
 			}
 			if err != nil {
 				return err
 			}
 			change := fmt.Sprintf("now; space %d stands by, and rollback goes back to it", before.Space)
 			switch {
-			case before.Space == v.space:
+			case before.Space == v.Space:
 				change = "already"
-			case v.at != nil:
+			case v.At != nil:
 				change = fmt.Sprintf("now; space %d stands by", before.Space)
 			}
-			return v.tell(activationForm{v.space, before.Space}, "space %d of collection %s is the active one %s",
-				v.space, v.c.Name(), change)
+			return v.Tell(activationForm{v.Space, before.Space}, "space %d of collection %s is the active one %s",
+				v.Space, v.Collection.Name(), change)
 		})
 	})
 }
 
-func rollbackCommand(e *env) *cobra.Command {
-	v := e.verb(groupSpaces, "rollback DIR", "Go back to the space, or to a revision, before", `
+func rollbackCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupSpaces, "rollback DIR", "Go back to the space, or to a revision, before", `
 		Rollback makes the space that was active before the present one active again, at
 		once and whole: it takes back an activate, or a train --activate. A second one
 		takes back the first.
@@ -288,19 +240,19 @@ func rollbackCommand(e *env) *cobra.Command {
 		direction stay: no revision from before that can come back.`, `
 		fddhdb rollback wiki.db
 		fddhdb rollback wiki.db --revision 3`).
-		onCollection().ofSpace("with --revision: the space, by number `N` (default: the active one)")
+		OnCollection().OfSpace("with --revision: the space, by number `N` (default: the active one)")
 	var revision uint32
-	v.f.Uint32Var(&revision, "revision", 0, "put revision `R` of the space back in use")
-	return v.does(func() error {
+	v.Flags.Uint32Var(&revision, "revision", 0, "put revision `R` of the space back in use")
+	return v.Does(func() error {
 		switch {
-		case v.given("revision") && revision == 0:
+		case v.Given("revision") && revision == 0:
 			return exit.Usagef("--revision 0: revisions are numbered from 1")
-		case v.given("space") && !v.given("revision"):
-			return exit.Usagef("--space goes with --revision: fddhdb activate %s --space %d makes that space the active one", v.dir, v.space)
+		case v.Given("space") && !v.Given("revision"):
+			return exit.Usagef("--space goes with --revision: fddhdb activate %s --space %d makes that space the active one", v.Dir, v.Space)
 		}
-		return v.change(func() error {
-			if v.given("revision") {
-				u, err := v.c.RestoreRevision(v.ctx, v.space, revision)
+		return v.Change(func() error {
+			if v.Given("revision") {
+				u, err := v.Collection.RestoreRevision(v.Ctx, v.Space, revision)
 				if err != nil {
 					return revisionError("--revision", revision, err)
 				}
@@ -309,19 +261,19 @@ func rollbackCommand(e *env) *cobra.Command {
 					again = "\n" + term.Plural(u.Forgotten, "item that has taught since is",
 						"items that have taught since are") + " taken out again; written again, or by training, they teach"
 				}
-				return v.tell(u, "space %d of collection %s: the projections of revision %d are back in use, as revision %d%s",
-					u.Space, v.c.Name(), revision, u.Revision, again)
+				return v.Tell(u, "space %d of collection %s: the projections of revision %d are back in use, as revision %d%s",
+					u.Space, v.Collection.Name(), revision, u.Revision, again)
 			}
-			before, err := v.c.Stats(v.ctx)
+			before, err := v.Collection.Stats(v.Ctx)
 			if err != nil {
 				return err
 			}
-			now, err := v.c.Rollback(v.ctx)
+			now, err := v.Collection.Rollback(v.Ctx)
 			if err != nil {
-				return rightLine(err) // there is no earlier space
+				return run.RightLine(err) // there is no earlier space
 			}
-			return v.tell(activationForm{now, before.Space},
-				"space %d of collection %s is the active one again; space %d stands by", now, v.c.Name(), before.Space)
+			return v.Tell(activationForm{now, before.Space},
+				"space %d of collection %s is the active one again; space %d stands by", now, v.Collection.Name(), before.Space)
 		})
 	})
 }
@@ -332,11 +284,11 @@ func revisionError(flag string, revision uint32, err error) error {
 		return exit.Usagef("%s %d: %s; fddhdb models lists those that are kept", flag, revision,
 			exit.Reason(err.Error()))
 	}
-	return rightLine(err)
+	return run.RightLine(err)
 }
 
-func reindexCommand(e *env) *cobra.Command {
-	v := e.verb(groupSpaces, "reindex DIR", "Make the codes of all items again, in a new space", `
+func reindexCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupSpaces, "reindex DIR", "Make the codes of all items again, in a new space", `
 		Reindex makes a new space with the latest model of another one, and a code in it for
 		every item. Items without labels then have the codes that the projections of today
 		give. The items and the other space stay as they are. When the new space is complete
@@ -346,11 +298,11 @@ func reindexCommand(e *env) *cobra.Command {
 		and reindex without --space then waits for it. Models shows how far a space is; drop
 		gives it up.`, `
 		fddhdb reindex wiki.db
-		fddhdb reindex wiki.db --space 1`).onCollection().
-		ofSpace("the space whose model it takes, by number `N` (default: the one that is being built, or the active one)")
-	return v.changes(func() error {
+		fddhdb reindex wiki.db --space 1`).OnCollection().
+		OfSpace("the space whose model it takes, by number `N` (default: the one that is being built, or the active one)")
+	return v.Changes(func() error {
 		begun := false
-		r, err := v.c.Reindex(v.ctx, db.ReindexOptions{Space: v.space,
+		r, err := v.Collection.Reindex(v.Ctx, db.ReindexOptions{Space: v.Space,
 			Progress: func(stage string, done, total int64) {
 				begun = true
 				v.Progress().Report(stage, done, total)
@@ -361,30 +313,14 @@ func reindexCommand(e *env) *cobra.Command {
 		case err != nil:
 			return err
 		}
-		return v.tell(r, "space %d of collection %s made from space %d: %s with a code, in %s\n%s", r.Space,
-			v.c.Name(), r.Parent, term.Plural(r.Items, "item", "items"), term.Seconds(r.Seconds),
-			v.spaceHint(r.Space, r.Active))
+		return v.Tell(r, "space %d of collection %s made from space %d: %s with a code, in %s\n%s", r.Space,
+			v.Collection.Name(), r.Parent, term.Plural(r.Items, "item", "items"), term.Seconds(r.Seconds),
+			v.SpaceHint(r.Space, r.Active))
 	})
 }
 
-// spaceHint returns whether searches use a new space, and if not how to make them.
-func (v *verb) spaceHint(space db.Space, active bool) string {
-	if active {
-		return "it is active: searches use it"
-	}
-	of := ""
-	if v.collection != "main" {
-		of = " --collection " + v.collection
-	}
-	by := "search and eval"
-	if v.at != nil {
-		by = "search"
-	}
-	return v.at.Words(fmt.Sprintf("it stands by: compare it by %s with --space %d,\nand make it the active one by fddhdb activate %s%s --space %[2]d", by, space, v.dir, of))
-}
-
-func updateCommand(e *env) *cobra.Command {
-	v := e.verb(groupSpaces, "update DIR", "Let the model learn from the items since its training", `
+func updateCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupSpaces, "update DIR", "Let the model learn from the items since its training", `
 		Update lets the projections of a space learn from the items that were written since
 		its training or last update, and makes a revision of it. The codes that items have
 		stay, and stay comparable. Queries and new items are encoded by the new projections.
@@ -411,31 +347,31 @@ func updateCommand(e *env) *cobra.Command {
 		fddhdb update wiki.db
 		fddhdb update wiki.db --teacher labels --json
 		fddhdb update wiki.db --grow-labels`).
-		onCollection().ofSpace("the space to update, by number `N` (default: the active one)")
+		OnCollection().OfSpace("the space to update, by number `N` (default: the active one)")
 	var teacher string
 	var opt db.UpdateOptions
-	v.f.StringVar(&teacher, "teacher", "auto",
+	v.Flags.StringVar(&teacher, "teacher", "auto",
 		"`WHO` teaches items without labels: auto, labels, modality or self")
-	v.f.BoolVar(&opt.GrowLabels, "grow-labels", false,
+	v.Flags.BoolVar(&opt.GrowLabels, "grow-labels", false,
 		"give labels that training has not seen codes of their own first")
-	return v.does(func() (err error) {
+	return v.Does(func() (err error) {
 		if opt.Teacher, err = db.ParseTeacher(teacher); err != nil {
 			return exit.Usagef("--teacher %q: auto, labels, modality and self are possible", teacher)
 		}
-		return v.change(func() error {
-			opt.Space, opt.Progress = v.space, v.Progress().Report
-			u, err := v.c.Update(v.ctx, opt)
+		return v.Change(func() error {
+			opt.Space, opt.Progress = v.Space, v.Progress().Report
+			u, err := v.Collection.Update(v.Ctx, opt)
 			if err != nil {
 				return err
 			}
-			return v.show(u, func() { v.printUpdate(v.c.Name(), u) })
+			return v.Show(u, func() { printUpdate(v.Env, v.Collection.Name(), u) })
 		})
 	})
 }
 
 // printUpdate prints the new revision, the drift of the data, and the number of items that wait for an
 // update.
-func (e *env) printUpdate(collection string, u *report.Update) {
+func printUpdate(e *run.Env, collection string, u *report.Update) {
 	if u.Revised {
 		e.Printf("space %d of collection %s is at revision %d now, in %s\n", u.Space, collection, u.Revision,
 			term.Seconds(u.Seconds))

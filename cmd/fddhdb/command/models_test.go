@@ -8,11 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // printed returns what f prints.
-func printed(f func(e *env)) string {
+func printed(f func(e *run.Env)) string {
 	var out bytes.Buffer
 	e := newTestEnv()
 	e.Stdout.Reset(&out)
@@ -48,7 +49,7 @@ func someSpaces() []report.SpaceInfo {
 }
 
 func TestPrintSpaces(t *testing.T) {
-	got := printed(func(e *env) { e.printSpaces("main", someSpaces(), 2200) })
+	got := printed(func(e *run.Env) { printSpaces(e, "main", someSpaces(), 2200) })
 	want := `space  state                revision  parent  created           bits  items  codes  taught  pending    model
     1  active                      3       -  2026-03-01 09:00    64  2,173     10   2,173       12   1.3 MB
     2  standby, was active         1       -  2026-03-01 09:01    32  2,173     20       0        0   1.2 kB
@@ -63,7 +64,7 @@ revision  parent  created           teacher            taught  drift
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got, want := printed(func(e *env) { e.printSpaces("main", nil, 0) }),
+	if got, want := printed(func(e *run.Env) { printSpaces(e, "main", nil, 0) }),
 		"collection main has no model yet: run fddhdb train\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -103,7 +104,7 @@ space 1 of collection main is at revision 4 now, in 2 s
 2 labels find no direction left: train again, with more bits if there are more labels than bits
 `},
 	} {
-		got := printed(func(e *env) { e.printUpdate("main", &c.update) })
+		got := printed(func(e *run.Env) { printUpdate(e, "main", &c.update) })
 		if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got); diff != "" {
 			t.Errorf("%+v: %s", c.update, diff)
 		}

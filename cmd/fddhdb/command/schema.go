@@ -10,13 +10,14 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/api"
 )
 
-func initCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "init DIR (--modality NAME:DIM... | --codes BITS | --hash NAME)",
+func initCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupItems, "init DIR (--modality NAME:DIM... | --codes BITS | --hash NAME)",
 		"Create a database or a further collection", `
 		Init creates a database in the folder DIR, with one collection. On a database
 		that exists it creates a further collection, which --collection names.
@@ -44,40 +45,40 @@ func initCommand(e *env) *cobra.Command {
 		fddhdb init news.db --modality image:512 --modality text:30000:sparse
 		fddhdb init clip.db --modality image:512 --modality text:512 --shared
 		fddhdb init wiki.db --collection hashes --codes 64 --field year:int:index
-		fddhdb init photos.db --hash pdq --field album:string --field quality:int`).onCollection()
+		fddhdb init photos.db --hash pdq --field album:string --field quality:int`).OnCollection()
 	var declared flags.Schema
-	declared.Register(v.f)
-	return v.does(func() error {
-		schema, err := declared.Schema(v.f)
+	declared.Register(v.Flags)
+	return v.Does(func() error {
+		schema, err := declared.Schema(v.Flags)
 		if err != nil {
 			return err
 		}
-		err = e.withNew(v.ctx, v.dir, func(d api.Database) error {
-			c, err := v.create(d, schema)
+		err = e.WithNew(v.Ctx, v.Dir, func(d api.Database) error {
+			c, err := create(v, d, schema)
 			if err == nil {
-				schema, err = c.Schema(v.ctx)
+				schema, err = c.Schema(v.Ctx)
 			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		return v.tell(forms.NewSchema(v.collection, schema), "created collection %s in %s: %s", v.collection,
-			v.dir, forms.DescribeSchema(schema))
+		return v.Tell(forms.NewSchema(v.CollectionName, schema), "created collection %s in %s: %s", v.CollectionName,
+			v.Dir, forms.DescribeSchema(schema))
 	})
 }
 
 // create creates the collection that --collection names.
-func (v *verb) create(d api.Database, schema db.Schema) (api.Collection, error) {
-	c, err := d.CreateCollection(v.ctx, v.collection, schema)
+func create(v *run.Verb, d api.Database, schema db.Schema) (api.Collection, error) {
+	c, err := d.CreateCollection(v.Ctx, v.CollectionName, schema)
 	if errors.Is(err, db.ErrExists) {
 		return nil, exit.Wrap(err, "name another one with --collection")
 	}
 	return c, err
 }
 
-func alterCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "alter DIR (--add-modality NAME:DIM... | --add-field NAME:TYPE... | --index FIELD... | --index-words FIELD... | --metric NAME=METRIC... | --space-of NAME=OTHER... | --rename-label OLD=NEW)",
+func alterCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupItems, "alter DIR (--add-modality NAME:DIM... | --add-field NAME:TYPE... | --index FIELD... | --index-words FIELD... | --metric NAME=METRIC... | --space-of NAME=OTHER... | --rename-label OLD=NEW)",
 		"Add modalities and fields to a collection, index fields, change metrics or names of labels", `
 		Alter adds to what the items of a collection may hold: modalities, in a learned
 		collection, and fields. All are added in one commit, or none. What is there
@@ -110,43 +111,43 @@ func alterCommand(e *env) *cobra.Command {
 		fddhdb alter wiki.db --metric audio=l2
 		fddhdb alter wiki.db --rename-label art=arts
 		fddhdb import wiki.db --merge --vectors audio=audio.npy --keys keys.txt
-		fddhdb train wiki.db --activate`).onCollection()
+		fddhdb train wiki.db --activate`).OnCollection()
 	var modalities flags.Modalities
 	var fields flags.Fields
 	var indexes, words []string
 	var label string
 	metrics := flags.Metrics{SpaceOf: flags.NamedList{Empty: true}}
-	v.f.Var(&modalities, "add-modality",
+	v.Flags.Var(&modalities, "add-modality",
 		"a kind of vectors to add and its number of dimensions; repeat it for each")
-	v.f.Var(&fields, "add-field",
+	v.Flags.Var(&fields, "add-field",
 		"a field to add and its type: string, int, float, bool or time; repeat it for each")
-	v.f.StringArrayVar(&indexes, "index", nil, "a field to index; repeat it for each")
-	v.f.StringArrayVar(&words, "index-words", nil, "a text field whose words to index; repeat it for each")
-	metrics.Register(v.f)
-	v.f.StringVar(&label, "rename-label", "", "give the label OLD the name NEW: `OLD=NEW`")
-	return v.does(func() error {
+	v.Flags.StringArrayVar(&indexes, "index", nil, "a field to index; repeat it for each")
+	v.Flags.StringArrayVar(&words, "index-words", nil, "a text field whose words to index; repeat it for each")
+	metrics.Register(v.Flags)
+	v.Flags.StringVar(&label, "rename-label", "", "give the label OLD the name NEW: `OLD=NEW`")
+	return v.Does(func() error {
 		alters := len(modalities.List)+len(fields.List)+len(indexes)+len(words) > 0 || metrics.Given()
 		switch {
-		case alters && v.given("rename-label"):
+		case alters && v.Given("rename-label"):
 			return exit.Usagef("--rename-label is a change of its own: leave out the other flags")
-		case !alters && !v.given("rename-label"):
+		case !alters && !v.Given("rename-label"):
 			return exit.Usagef("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added, --index or --index-words FIELD for what is to be indexed, or --metric, --space-of or --rename-label for what is to change")
 		}
-		return v.change(func() error {
+		return v.Change(func() error {
 			if !alters {
-				return v.renameLabel(label)
+				return renameLabel(v, label)
 			}
 			a := db.Alteration{AddModalities: modalities.List, AddFields: fields.List, IndexFields: indexes,
 				IndexWords: words}
 			metrics.Alter(&a)
-			if err := v.c.Alter(v.ctx, a); err != nil {
+			if err := v.Collection.Alter(v.Ctx, a); err != nil {
 				return err
 			}
-			schema, err := v.c.Schema(v.ctx)
+			schema, err := v.Collection.Schema(v.Ctx)
 			if err != nil {
 				return err
 			}
-			stats, err := v.c.Stats(v.ctx)
+			stats, err := v.Collection.Stats(v.Ctx)
 			if err != nil {
 				return err
 			}
@@ -157,16 +158,16 @@ func alterCommand(e *env) *cobra.Command {
 					names = append(names, m.Name)
 				}
 				unknown = fmt.Sprintf("\nthe model does not know %s: when labelled items have it, fddhdb train %s learns it",
-					strings.Join(names, ", "), v.dir)
+					strings.Join(names, ", "), v.Dir)
 			}
-			return v.tell(forms.NewSchema(v.c.Name(), schema), "altered collection %s in %s: %s%s", v.c.Name(),
-				v.dir, forms.DescribeSchema(schema), unknown)
+			return v.Tell(forms.NewSchema(v.Collection.Name(), schema), "altered collection %s in %s: %s%s", v.Collection.Name(),
+				v.Dir, forms.DescribeSchema(schema), unknown)
 		})
 	})
 }
 
-func dropCommand(e *env) *cobra.Command {
-	v := e.verb(groupSpaces, "drop DIR (--space N | --collection NAME)", "Delete a space of codes, or a collection",
+func dropCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupSpaces, "drop DIR (--space N | --collection NAME)", "Delete a space of codes, or a collection",
 		`
 		Drop --space N deletes a space of the collection: its codes, its model and its
 		revisions, and not the items. It may be one that is being built; it cannot be
@@ -177,57 +178,48 @@ func dropCommand(e *env) *cobra.Command {
 		back. Either is done whole or not at all; compact then gives back the disk
 		space at once.`, `
 		fddhdb drop wiki.db --space 1
-		fddhdb drop wiki.db --collection hashes`).ofSpace("the space to delete, by number `N`")
-	v.onAnyCollection("the collection `NAME` to delete, or with --space that the space is of (main)")
-	return v.does(func() error {
-		if !v.given("space") && !v.given("collection") {
+		fddhdb drop wiki.db --collection hashes`).OfSpace("the space to delete, by number `N`")
+	v.OnAnyCollection("the collection `NAME` to delete, or with --space that the space is of (main)")
+	return v.Does(func() error {
+		if !v.Given("space") && !v.Given("collection") {
 			return exit.Usagef("drop needs to know what: --space N, or --collection NAME for all of a collection")
 		}
-		return v.change(func() error {
-			if !v.given("space") {
-				n, err := v.c.Count(v.ctx, "")
+		return v.Change(func() error {
+			if !v.Given("space") {
+				n, err := v.Collection.Count(v.Ctx, "")
 				if err == nil {
-					err = v.d.DropCollection(v.ctx, v.c.Name())
+					err = v.DB.DropCollection(v.Ctx, v.Collection.Name())
 				}
 				if err != nil {
 					return err
 				}
-				return v.tell(map[string]any{"collection": v.c.Name(), "items": n}, "dropped collection %s with %s",
-					v.c.Name(), term.Plural(n, "item", "items"))
+				return v.Tell(map[string]any{"collection": v.Collection.Name(), "items": n}, "dropped collection %s with %s",
+					v.Collection.Name(), term.Plural(n, "item", "items"))
 			}
-			if err := v.c.DropSpace(v.ctx, v.space); err != nil {
-				return rightLine(err)
+			if err := v.Collection.DropSpace(v.Ctx, v.Space); err != nil {
+				return run.RightLine(err)
 			}
-			return v.tell(map[string]any{"collection": v.c.Name(), "space": v.space},
-				"dropped space %d of collection %s", v.space, v.c.Name())
+			return v.Tell(map[string]any{"collection": v.Collection.Name(), "space": v.Space},
+				"dropped space %d of collection %s", v.Space, v.Collection.Name())
 		})
 	})
 }
 
-// rightLine turns db.ErrInvalid into a failure with exit code 1: the flags are well-formed, but the stored
-// data does not allow the request.
-func rightLine(err error) error {
-	if errors.Is(err, db.ErrInvalid) {
-		return exit.Failedf("%w", err)
-	}
-	return err
-}
-
-func collectionsCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "collections DIR", "List the collections", `
+func collectionsCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLook, "collections DIR", "List the collections", `
 		Collections lists the collections of a database; with --json an object a line,
 		with the figures that stats has. One that is index-only is a copy without
 		vectors: it can be searched, and not written to.`, `
-		fddhdb collections wiki.db`).printsLines()
-	return v.looks(func() error {
-		s, err := v.d.Stats(v.ctx)
+		fddhdb collections wiki.db`).PrintsLines()
+	return v.Looks(func() error {
+		s, err := v.DB.Stats(v.Ctx)
 		if err != nil {
 			return err
 		}
-		if err := forms.Measure(v.ctx, v.d, s); err != nil {
+		if err := forms.Measure(v.Ctx, v.DB, s); err != nil {
 			return err
 		}
-		return list(v, s.Collections, func() {
+		return run.List(v, s.Collections, func() {
 			var rows [][]any
 			for _, c := range s.Collections {
 				var names []string

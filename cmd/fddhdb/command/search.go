@@ -13,6 +13,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/ingest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
@@ -24,7 +26,7 @@ import (
 
 // A searching is a run of search.
 type searching struct {
-	*verb
+	*run.Verb
 	from, to                          string
 	vectors, vector, key, code, codes string
 	words                             string
@@ -44,8 +46,8 @@ type searching struct {
 	m      db.Modality
 }
 
-func searchCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "search DIR [WORDS | --text TEXT | --picture FILE | --key KEY | --from NAME --vectors FILE | --code HEX]",
+func searchCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLearn, "search DIR [WORDS | --text TEXT | --picture FILE | --key KEY | --from NAME --vectors FILE | --code HEX]",
 		"Find the items whose codes are nearest", `
 		Search finds the items whose codes differ from the code of the query in the fewest
 		bits. It is exact: no item that it leaves out is nearer.
@@ -117,8 +119,8 @@ func searchCommand(e *env) *cobra.Command {
 		fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
 		fddhdb search wiki.db --from text --key 17 --recall 1 --min-similarity .9
 		fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8
-		fddhdb search photos.db --picture found.jpg --radius 31 --turns --include fields`).onCollection().inSpace().filtered().printsLines()
-	o, f := searching{verb: v}, v.f
+		fddhdb search photos.db --picture found.jpg --radius 31 --turns --include fields`).OnCollection().InSpace().Filtered().PrintsLines()
+	o, f := searching{Verb: v}, v.Flags
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
 	f.StringArrayVar(&o.texts, "text", nil, "query by a `TEXT`; repeat it for several queries")
@@ -127,18 +129,18 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.vectors, "vectors", "",
 		"query by the vectors in `FILE`, which are of the modality --from; -: standard input")
 	f.StringVar(&o.vector, "vector", "", "query by a vector of the modality --from, `v,v,...` or i:v,i:v,...")
-	v.count(&o.row, "row", 0, 0, "only row `N` of the file, from 0")
+	v.Count(&o.row, "row", 0, 0, "only row `N` of the file, from 0")
 	f.StringVar(&o.key, "key", "", "query by the item with this `KEY`")
 	f.StringVar(&o.code, "code", "", "query by a code in `HEX`")
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
 	f.StringVar(&o.words, "words", "", "find `WORDS` in the texts of fields with an index of words")
 	o.k = 10
-	f.VarP(&count{&o.k, 1}, "limit", "k", "number `N` of hits; with --radius 10,000 if not given")
-	v.count(&o.radius, "radius", 0, 0, "only items within `R` bits")
+	f.VarP(&run.Count{N: &o.k, Least: 1}, "limit", "k", "number `N` of hits; with --radius 10,000 if not given")
+	v.Count(&o.radius, "radius", 0, 0, "only items within `R` bits")
 	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none or asymmetric")
 	f.Float32Var(&o.minSimilarity, "min-similarity", 0,
 		"only hits of similarity `X` or more, from -1 to 1; by the metric dot any number")
-	flags.Recall(v.f, &o.atLeast,
+	flags.Recall(v.Flags, &o.atLeast,
 		"by vectors, find the part `X` of the first -k hits or more, on average; 1: all (default: that of the index, see index)")
 	f.Var(&o.include, "include",
 		"print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
@@ -148,11 +150,11 @@ func searchCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	usage.Matter(f, "text", "words", "picture", "from", "vectors", "row", "vector", "key", "code", "to",
 		"limit", "radius", "where", "recall", "rerank", "include", "explain", "json")
-	return v.does(func() error {
+	return v.Does(func() error {
 		if err := o.check(); err != nil {
 			return err
 		}
-		return v.look(o.run)
+		return v.Look(o.run)
 	})
 }
 
@@ -160,11 +162,11 @@ func searchCommand(e *env) *cobra.Command {
 func (o *searching) check() (err error) {
 	given := 0
 	for _, flag := range []string{"text", "picture", "vectors", "vector", "key", "code", "codes"} {
-		if o.given(flag) && o.f.Lookup(flag).Value.String() != "" {
+		if o.Given(flag) && o.Flags.Lookup(flag).Value.String() != "" {
 			given++
 		}
 	}
-	if len(o.args) > 1 {
+	if len(o.Args) > 1 {
 		given++
 		if strings.TrimSpace(o.typed()) == "" {
 			return exit.Usagef("search %q: words, a key or the file of a picture are expected", o.typed())
@@ -172,40 +174,40 @@ func (o *searching) check() (err error) {
 	}
 	byCode := o.code != "" || o.codes != ""
 	switch {
-	case o.given("words") && (o.given("radius") || o.after != "" || o.given("min-similarity") || o.turns):
+	case o.Given("words") && (o.Given("radius") || o.after != "" || o.Given("min-similarity") || o.turns):
 		return exit.Usagef("--words ranks by words: leave out --radius, --after, --min-similarity and --turns")
-	case given == 0 && o.words == "" && o.given("where"):
+	case given == 0 && o.words == "" && o.Given("where"):
 		return exit.Usagef("search needs a query beside --where; %s --where EXPR lists the items without one",
-			verbLine("scan", o.dir, o.collection))
+			run.VerbLine("scan", o.Dir, o.CollectionName))
 	case given == 0 && o.words == "":
 		return exit.Usagef("search needs a query: WORDS, --text TEXT, --words WORDS, --picture FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
 	case given > 1:
 		return exit.Usagef("search takes one of WORDS, --text, --picture, --vectors, --vector, --key, --code and --codes, not several")
 	case o.from != "" && byCode:
 		return exit.Usagef("--from: a query by code is of no modality: leave it out")
-	case o.given("row") && o.vectors+o.codes == "":
+	case o.Given("row") && o.vectors+o.codes == "":
 		return exit.Usagef("--row names a row of --vectors or --codes, neither of which is given")
-	case o.excludeSelf && o.key == "" && len(o.args) < 2:
+	case o.excludeSelf && o.key == "" && len(o.Args) < 2:
 		return exit.Usagef("--exclude-self leaves out the item of --key, which is not given")
-	case o.given("recall") && (o.given("radius") || o.rerank != "auto"):
+	case o.Given("recall") && (o.Given("radius") || o.rerank != "auto"):
 		return exit.Usagef("--recall is of the nearest items: leave out --radius and --rerank")
 	case o.turns && len(o.picture) == 0:
 		return exit.Usagef("--turns turns the picture of --picture, which is not given")
 	case o.turns && (o.after != "" || o.facets != "" || o.explain):
 		return exit.Usagef("--turns merges eight answers: --after, --facets and --explain are of one")
-	case o.after != "" && (o.vectors+o.codes != "" && !o.given("row") ||
+	case o.after != "" && (o.vectors+o.codes != "" && !o.Given("row") ||
 		len(o.texts)+len(o.picture) > 1):
 		return exit.Usagef("--after is behind the hits of one query: say which with --row, or give one --text or --picture")
-	case !o.json && o.include.Parts&(db.IncludePayload|db.IncludeVectors) != 0:
+	case !o.JSON && o.include.Parts&(db.IncludePayload|db.IncludeVectors) != 0:
 		return exit.Usagef("--include %s: a table has labels and fields alone: --json has payloads and vectors, too", &o.include)
 	}
-	if o.given("radius") && !o.given("limit") {
+	if o.Given("radius") && !o.Given("limit") {
 		o.k = 10_000
 	}
 	if o.order, err = db.ParseRerank(o.rerank); err != nil {
 		return exit.Usagef("--rerank: %s", exit.Reason(err.Error()))
 	}
-	if o.given("min-similarity") && o.minSimilarity == 0 {
+	if o.Given("min-similarity") && o.minSimilarity == 0 {
 		// for package db 0 is none; this admits all that 0 does
 		o.minSimilarity = -math.SmallestNonzeroFloat32
 	}
@@ -217,21 +219,21 @@ func (o *searching) check() (err error) {
 type queryName = any
 
 // typed returns the words behind DIR, which need no quotes.
-func (o *searching) typed() string { return strings.Join(o.args[1:], " ") }
+func (o *searching) typed() string { return strings.Join(o.Args[1:], " ") }
 
 // chooseQuery makes of words the first query that the collection can answer: by the item with this key; by
 // the file of a picture; by a text; by labels that a model has learned. Indexed words are fused with the last
 // two, or stand alone.
 func (o *searching) chooseQuery(words string) error {
 	takes := func(input db.EncoderInput) bool {
-		if hash := perceptual.Named(o.schema.Hash); hash != nil {
+		if hash := perceptual.Named(o.Schema.Hash); hash != nil {
 			return (hash.OfText != nil) == (input == db.InputText)
 		}
-		return slices.ContainsFunc(o.schema.Encoders, func(e db.Encoder) bool {
+		return slices.ContainsFunc(o.Schema.Encoders, func(e db.Encoder) bool {
 			return e.Input == input && (e.Modality == o.from || o.from == "" && !e.Standby)
 		})
 	}
-	_, err := o.c.Get(o.ctx, words)
+	_, err := o.Collection.Get(o.Ctx, words)
 	switch {
 	case err == nil:
 		o.key = words
@@ -240,19 +242,19 @@ func (o *searching) chooseQuery(words string) error {
 		return err
 	}
 	if source.IsPicture(words) {
-		switch is := isFile(words); {
+		switch is := run.IsFile(words); {
 		case is && takes(db.InputFile):
 			o.picture = []string{words}
 			return checkInputs(nil, o.picture)
-		case is && o.schema.Bits == 0:
+		case is && o.Schema.Bits == 0:
 			return exit.Failedf("search %q: collection %q has no encoder of pictures: %s --set NAME=COMMAND stores one, such as builtin:look for the vectors of import --pictures",
-				words, o.c.Name(), encoderVerb(o.dir, o.collection, db.InputFile))
+				words, o.Collection.Name(), ingest.EncoderVerb(o.Dir, o.CollectionName, db.InputFile))
 		case takes(db.InputFile):
 			return exit.Failedf("search %q: there is no such file, and collection %q has no item with this key: --text searches by a text",
-				words, o.c.Name())
+				words, o.Collection.Name())
 		}
 	}
-	indexed := slices.ContainsFunc(o.schema.Fields, func(f db.Field) bool { return f.Words })
+	indexed := slices.ContainsFunc(o.Schema.Fields, func(f db.Field) bool { return f.Words })
 	if takes(db.InputText) { // a text may have no word, such as an emoji, or more than Query.Words
 		n := len(strings.FieldsFunc(words, func(r rune) bool {
 			return !unicode.In(r, unicode.L, unicode.M, unicode.N)
@@ -260,14 +262,14 @@ func (o *searching) chooseQuery(words string) error {
 		indexed = indexed && 0 < n && n <= 16
 	}
 	given := o.words // by --words: they are fused with whatever is typed
-	if indexed && given == "" && !o.given("radius") && o.after == "" && !o.given("min-similarity") {
+	if indexed && given == "" && !o.Given("radius") && o.after == "" && !o.Given("min-similarity") {
 		o.words = words
 	}
 	if takes(db.InputText) {
 		o.texts = []string{words}
 		return checkInputs(o.texts, nil)
 	}
-	o.labels = api.CodeOfWords(o.ctx, o.c, words)
+	o.labels = api.CodeOfWords(o.Ctx, o.Collection, words)
 	if o.labels == nil && o.words == given {
 		return o.nothingTyped(words)
 	}
@@ -276,7 +278,7 @@ func (o *searching) chooseQuery(words string) error {
 
 // nothingTyped says what could be typed in place of words that are neither a text, a key nor labels.
 func (o *searching) nothingTyped(words string) error {
-	labels, err := o.c.Labels(o.ctx)
+	labels, err := o.Collection.Labels(o.Ctx)
 	if err != nil {
 		return err
 	}
@@ -292,25 +294,26 @@ func (o *searching) nothingTyped(words string) error {
 		}
 	}
 	more := ""
-	if f := forms.TitleField(o.schema); f != nil && !f.Words {
-		more = fmt.Sprintf("; fddhdb alter %s --index-words %s finds words in that field", term.Plain(o.dir),
+	if f := forms.TitleField(o.Schema); f != nil && !f.Words {
+		more = fmt.Sprintf("; fddhdb alter %s --index-words %s finds words in that field", term.Plain(o.Dir),
 			f.Name)
 	}
 	return exit.Failedf("collection %q has no item with the key %q, no encoder that reads it as words, and no trained label (labels: %s)%s; %s --set NAME=COMMAND stores an encoder",
-		o.c.Name(), words, term.Plain(known), more, encoderVerb(o.dir, o.c.Name(), db.InputText))
+		o.Collection.Name(), words, term.Plain(known), more,
+		ingest.EncoderVerb(o.Dir, o.Collection.Name(), db.InputText))
 }
 
 // chooseFrom chooses the modality of a query by key where vectors are compared: the only one of several that
 // has an encoder in use, or, if no encoder is, the only one whose encoder does not stand by.
 func (o *searching) chooseFrom() error {
-	stats, err := o.c.Stats(o.ctx)
-	if err != nil || stats.Trained && !o.given("recall") || len(o.schema.Modalities) < 2 {
+	stats, err := o.Collection.Stats(o.Ctx)
+	if err != nil || stats.Trained && !o.Given("recall") || len(o.Schema.Modalities) < 2 {
 		return err
 	}
 	var used, others []string
-	for _, m := range o.schema.Modalities {
+	for _, m := range o.Schema.Modalities {
 		has := func(standby bool) bool {
-			return slices.ContainsFunc(o.schema.Encoders, func(e db.Encoder) bool {
+			return slices.ContainsFunc(o.Schema.Encoders, func(e db.Encoder) bool {
 				return e.Modality == m.Name && e.Standby == standby
 			})
 		}
@@ -329,7 +332,7 @@ func (o *searching) chooseFrom() error {
 
 // run answers the queries of the flags.
 func (o *searching) run() (err error) {
-	if len(o.args) > 1 {
+	if len(o.Args) > 1 {
 		if err := o.chooseQuery(o.typed()); err != nil {
 			return err
 		}
@@ -337,28 +340,28 @@ func (o *searching) run() (err error) {
 			return exit.Usagef("--exclude-self leaves out the item of a key, and %q is none", o.typed())
 		}
 	}
-	if o.words != "" && !slices.ContainsFunc(o.schema.Fields, func(f db.Field) bool { return f.Words }) {
+	if o.words != "" && !slices.ContainsFunc(o.Schema.Fields, func(f db.Field) bool { return f.Words }) {
 		return exit.Usagef("--words: no field of collection %q has an index of words: %s --index-words FIELD makes one",
-			o.c.Name(), verbLine("alter", o.dir, o.collection))
+			o.Collection.Name(), run.VerbLine("alter", o.Dir, o.CollectionName))
 	}
 	if o.vectors+o.vector != "" && o.from == "" {
-		if len(o.schema.Modalities) != 1 {
+		if len(o.Schema.Modalities) != 1 {
 			var names []string
-			for _, m := range o.schema.Modalities {
+			for _, m := range o.Schema.Modalities {
 				names = append(names, m.Name)
 			}
 			return exit.Usagef("--from NAME is missing: the modality that the vectors are of: %s",
 				term.OrDash(strings.Join(names, ", ")))
 		}
-		o.from = o.schema.Modalities[0].Name
+		o.from = o.Schema.Modalities[0].Name
 	}
 	var encoder *db.Encoder
-	if len(o.picture)+len(o.texts) > 0 && o.schema.Bits == 0 {
+	if len(o.picture)+len(o.texts) > 0 && o.Schema.Bits == 0 {
 		if encoder, err = o.chooseEncoder(); err != nil {
 			return err
 		}
 	}
-	if o.key != "" && o.from == "" && o.schema.Bits == 0 {
+	if o.key != "" && o.from == "" && o.Schema.Bits == 0 {
 		if err := o.chooseFrom(); err != nil {
 			return err
 		}
@@ -367,7 +370,7 @@ func (o *searching) run() (err error) {
 		if name == "" {
 			continue
 		}
-		m, err := o.modality(flag, name)
+		m, err := o.FindModality(flag, name)
 		if err != nil {
 			return err
 		}
@@ -376,16 +379,16 @@ func (o *searching) run() (err error) {
 		}
 	}
 	for _, by := range flags.SplitList(o.facets) {
-		if err := o.checkFacet("--facets", by); err != nil {
+		if err := checkFacet(o.Verb, "--facets", by); err != nil {
 			return err
 		}
 	}
-	stats, err := o.c.Stats(o.ctx)
+	stats, err := o.Collection.Stats(o.Ctx)
 	switch {
 	case err != nil:
 		return err
-	case !stats.Trained && (o.code+o.codes != "" || o.given("radius") || o.order != db.RerankAuto):
-		return fmt.Errorf("%w; without codes search compares vectors: leave out --radius, --rerank and queries by code; --min-similarity bounds what is near", untrained(o.c))
+	case !stats.Trained && (o.code+o.codes != "" || o.Given("radius") || o.order != db.RerankAuto):
+		return fmt.Errorf("%w; without codes search compares vectors: leave out --radius, --rerank and queries by code; --min-similarity bounds what is near", run.Untrained(o.Collection))
 	}
 	o.bits = stats.Bits
 	a := o.newAnswers()
@@ -395,30 +398,30 @@ func (o *searching) run() (err error) {
 // queries calls answer with the queries of the flags.
 func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query) error) error {
 	row := -1
-	if o.given("row") {
+	if o.Given("row") {
 		row = o.row
 	}
 	switch {
 	case o.labels != nil:
-		return answer(strings.Join(append(o.args[1:], o.texts...), " "), db.Query{Code: o.labels})
+		return answer(strings.Join(append(o.Args[1:], o.texts...), " "), db.Query{Code: o.labels})
 	case o.key != "":
 		return answer(o.key, db.Query{Key: o.key, From: o.from, ExcludeSelf: o.excludeSelf})
 	case o.code != "":
 		code, err := parseCode(o.code)
 		if err == nil && 8*len(code) != o.bits {
 			err = exit.Usagef("--code %q has %d bits, collection %q has codes of %d", o.code, 8*len(code),
-				o.c.Name(), o.bits)
+				o.Collection.Name(), o.bits)
 		}
 		if err != nil {
 			return err
 		}
 		return answer(o.code, db.Query{Code: code})
 	case o.codes != "":
-		return o.eachCode(o.codes, o.bits, row, answer)
+		return eachCode(o.Verb, o.codes, o.bits, row, answer)
 	case encoder == nil && len(o.picture)+len(o.texts) > 0:
 		return o.eachHashed(answer)
 	case encoder != nil:
-		return o.eachEncoded(encoder, append(o.texts, o.picture...), o.m, answer)
+		return eachEncoded(o.Verb, encoder, append(o.texts, o.picture...), o.m, answer)
 	case o.vectors+o.vector == "":
 		return answer(o.words, db.Query{})
 	case o.vector != "":
@@ -428,7 +431,7 @@ func (o *searching) queries(encoder *db.Encoder, answer func(queryName, db.Query
 		}
 		return answer(0, q)
 	}
-	return o.eachVector(o.m, o.vectors, row, answer)
+	return eachVector(o.Verb, o.m, o.vectors, row, answer)
 }
 
 // answers prints the answers to queries.
@@ -441,8 +444,8 @@ type answers struct {
 }
 
 func (o *searching) newAnswers() *answers {
-	a := &answers{searching: o, form: forms.NewHitTable(o.schema, o.include.Parts)}
-	if title := forms.TitleField(o.schema); title != nil && len(a.form.Fields) == 0 && !o.json && !o.Flat() {
+	a := &answers{searching: o, form: forms.NewHitTable(o.Schema, o.include.Parts)}
+	if title := forms.TitleField(o.Schema); title != nil && len(a.form.Fields) == 0 && !o.JSON && !o.Flat() {
 		a.form.Fields = []db.Field{*title}
 		o.include.Parts |= db.IncludeFields
 	}
@@ -461,8 +464,8 @@ func (a *answers) end(failed error) error {
 		a.PrintTable(append([]term.Column{term.Left("query")}, forms.FacetColumns...), a.facets)
 	}
 	var indexes []report.VectorIndex
-	if a.at == nil { // the program has others to look after them
-		if s, err := a.c.Stats(a.ctx); err == nil { // hits that are printed are right without this
+	if a.At == nil { // the program has others to look after them
+		if s, err := a.Collection.Stats(a.Ctx); err == nil { // hits that are printed are right without this
 			indexes = s.VectorIndexes
 		}
 	}
@@ -477,7 +480,7 @@ func (a *answers) end(failed error) error {
 
 // answer answers a query.
 func (a *answers) answer(name queryName, q db.Query) error {
-	q.To, q.Where, q.K, q.After, q.Words = a.to, a.where.Expr, a.k, a.after, a.words
+	q.To, q.Where, q.K, q.After, q.Words = a.to, a.Filter.Expr, a.k, a.after, a.words
 	q.Rerank, q.MinSimilarity, q.Recall, q.Include = a.order, a.minSimilarity, a.atLeast, a.include.Parts
 	q.Facets = flags.SplitList(a.searching.facets)
 	if a.explain {
@@ -492,10 +495,10 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	switch {
 	case err == nil:
 	case errors.As(err, &bad):
-		err = a.worded(err)
+		err = a.Worded(err)
 	case q.After != "" && errors.Is(err, db.ErrInvalid):
 		err = exit.Usagef("--after: %s", exit.Reason(err.Error()))
-	case a.given("min-similarity") && errors.Is(err, db.ErrInvalid):
+	case a.Given("min-similarity") && errors.Is(err, db.ErrInvalid):
 		err = exit.Usagef("--min-similarity: %s", exit.Reason(err.Error()))
 	default: // the flags are right: the item or the file is wrong
 		err = exit.Failedf("%w", err)
@@ -503,11 +506,11 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	if err != nil {
 		return err
 	}
-	forms.CutFacets(r, a.json)
+	forms.CutFacets(r, a.JSON)
 	a.form.Codes, a.form.Score = r.Space != 0, a.words != "" // without a space by vectors or words alone
 	switch {
-	case a.json:
-		return a.PrintJSON(forms.NewSearch(name, r, a.given("radius")))
+	case a.JSON:
+		return a.PrintJSON(forms.NewSearch(name, r, a.Given("radius")))
 	case !a.Flat():
 		a.print(name, r)
 		return nil
@@ -525,16 +528,11 @@ func (a *answers) answer(name queryName, q db.Query) error {
 	return nil
 }
 
-// untrained returns the error of a verb that needs codes in a collection without codes.
-func untrained(c api.Collection) error {
-	return fmt.Errorf("%w: collection %q has no codes yet: run fddhdb train", db.ErrNoModel, c.Name())
-}
-
 // eachCode calls f with the codes of a file as queries, or with one row.
-func (v *verb) eachCode(file string, bits, row int, f func(queryName, db.Query) error) error {
+func eachCode(v *run.Verb, file string, bits, row int, f func(queryName, db.Query) error) error {
 	s, err := source.OpenCodes(file)
 	if err == nil {
-		err = s.CheckBits(v.c, bits)
+		err = s.CheckBits(v.Collection, bits)
 	}
 	if err == nil {
 		err = source.CheckRow(row, s.Rows(), file)
@@ -550,14 +548,14 @@ var errEnough = errors.New("enough")
 
 // eachVector calls f with the vectors of a file as queries, which are valid until it returns, or with one
 // row. - is standard input.
-func (v *verb) eachVector(m db.Modality, file string, row int, f func(queryName, db.Query) error) error {
+func eachVector(v *run.Verb, m db.Modality, file string, row int, f func(queryName, db.Query) error) error {
 	switch {
-	case file != stdinName:
-		return source.EachVector(v.ctx, m, source.Input{Path: file, Name: file}, row, f)
-	case v.session != nil:
+	case file != ingest.StdinName:
+		return source.EachVector(v.Ctx, m, source.Input{Path: file, Name: file}, row, f)
+	case v.Session != nil:
 		return exit.Usagef("--vectors -: the standard input is that of the shell: give a file, or --vector")
 	}
-	return source.EachQuery(v.ctx, m, v.stdin, row, func(name queryName, q db.Query) error {
+	return source.EachQuery(v.Ctx, m, v.Stdin, row, func(name queryName, q db.Query) error {
 		if err := f(name, q); err != nil {
 			return err
 		}
@@ -595,10 +593,10 @@ func (a *answers) print(name queryName, r *db.Result) {
 	a.any = true
 	a.Printf("%s", a.title(name))
 	switch {
-	case a.given("radius") && r.Total > len(r.Hits):
+	case a.Given("radius") && r.Total > len(r.Hits):
 		a.Printf(": the first %s of %s within %s; -k prints more", term.Thousands(len(r.Hits)),
 			term.Plural(r.Total, "item", "items"), term.Plural(a.radius, "bit", "bits"))
-	case a.given("radius"):
+	case a.Given("radius"):
 		a.Printf(": %s within %s", term.Plural(r.Total, "item", "items"),
 			term.Plural(a.radius, "bit", "bits"))
 	case len(r.Hits) == 0:

@@ -46,15 +46,15 @@ func (o *searching) chooseHash() (*perceptual.Hash, error) {
 	if len(o.texts) > 0 {
 		flag = "--text"
 	}
-	hash, name := perceptual.Named(o.schema.Hash), o.c.Name()
+	hash, name := perceptual.Named(o.Schema.Hash), o.Collection.Name()
 	switch {
 	case o.from != "":
 		return nil, exit.Usagef("--from: collection %q has codes and no modalities: leave it out", name)
-	case o.schema.Hash == "":
+	case o.Schema.Hash == "":
 		return nil, exit.Usagef("%s: collection %q does not say which hash makes its codes, as init --hash does: search by --code or --key", flag, name)
 	case hash == nil:
 		return nil, exit.Usagef("%s: the codes of collection %q are by %s, which this version does not know: search by --code or --key",
-			flag, name, o.schema.Hash)
+			flag, name, o.Schema.Hash)
 	case (hash.OfText == nil) == (flag == "--text"):
 		return nil, exit.Usagef("%s: the codes of collection %q are by %s: search by --text for a hash of texts, --picture for one of pictures",
 			flag, name, hash.Name)
@@ -66,10 +66,10 @@ func (o *searching) chooseHash() (*perceptual.Hash, error) {
 
 // find answers a query, within the radius if there is one.
 func (o *searching) find(q db.Query) (*db.Result, error) {
-	if o.given("radius") {
-		return o.c.SearchRadius(o.ctx, q, o.radius)
+	if o.Given("radius") {
+		return o.Collection.SearchRadius(o.Ctx, q, o.radius)
 	}
-	return o.c.Search(o.ctx, q)
+	return o.Collection.Search(o.Ctx, q)
 }
 
 // findTurned answers a query by all turns of a picture. An item counts by its least distance. Each of the k
@@ -87,7 +87,7 @@ func (o *searching) findTurned(q db.Query) (answer *db.Result, err error) {
 					nearest[hit.Key] = hit
 				}
 			}
-			if answer = r; o.given("radius") {
+			if answer = r; o.Given("radius") {
 				q.After = r.Next
 			}
 		}

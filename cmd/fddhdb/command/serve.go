@@ -22,7 +22,9 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/ingest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/mcp"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/server"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -32,13 +34,13 @@ import (
 
 // A serving is a run of serve.
 type serving struct {
-	*verb
+	*run.Verb
 	server                    server.Flags
 	assistants, child, create bool
 }
 
-func serveCommand(e *env) *cobra.Command {
-	v := e.verb(groupServe, "serve DIR...", "Serve databases by HTTP", `
+func serveCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupServe, "serve DIR...", "Serve databases by HTTP", `
 		Serve opens databases and serves them by HTTP, until Ctrl-C or SIGTERM. DIR is a
 		database, or a folder of databases. The name of a database in URLs is that of its
 		folder, without .db: photos.db is /v1/photos.
@@ -66,17 +68,17 @@ func serveCommand(e *env) *cobra.Command {
 		fddhdb serve photos.db
 		fddhdb serve /var/lib/fddhdb --address :7070 --tokens tokens --plain
 		fddhdb search http://127.0.0.1:7070/photos --key cat.jpg`)
-	o := serving{verb: v}
-	o.server.Register(v.f)
-	v.f.BoolVar(&o.server.ReadOnly, "readonly", false,
+	o := serving{Verb: v}
+	o.server.Register(v.Flags)
+	v.Flags.BoolVar(&o.server.ReadOnly, "readonly", false,
 		"change nothing; other processes can then only read the folder")
-	v.f.BoolVar(&o.assistants, "mcp", false, "serve assistants, too, at /mcp/DATABASE")
-	v.f.BoolVar(&o.child, "child", false, "serve one database to the program that has started this one")
-	v.f.BoolVar(&o.create, "create", false, "create the databases that are missing, without collections")
-	return v.does(func() error {
+	v.Flags.BoolVar(&o.assistants, "mcp", false, "serve assistants, too, at /mcp/DATABASE")
+	v.Flags.BoolVar(&o.child, "child", false, "serve one database to the program that has started this one")
+	v.Flags.BoolVar(&o.create, "create", false, "create the databases that are missing, without collections")
+	return v.Does(func() error {
 		switch {
-		case o.session != nil:
-			return exit.Usagef("serve runs outside of the shell: fddhdb serve %s", o.dir)
+		case o.Session != nil:
+			return exit.Usagef("serve runs outside of the shell: fddhdb serve %s", o.Dir)
 		case o.create && o.server.ReadOnly:
 			return exit.Usagef("--create and --readonly do not go together")
 		case o.child:
@@ -92,17 +94,17 @@ const childName = "db"
 // runAsChild serves one database to the program at the other end of standard input, until that ends.
 func (o *serving) runAsChild() (err error) {
 	for _, flag := range []string{"address", "tokens", "cert", "cert-key", "plain", "origin"} {
-		if o.given(flag) {
+		if o.Given(flag) {
 			return exit.Usagef("--child chooses port and token itself: leave --%s out", flag)
 		}
 	}
 	switch {
-	case len(o.args) > 1:
-		return exit.Usagef("--child serves one database, not %d", len(o.args))
-	case isURL(o.dir):
-		return exit.Usagef("%s is served already", o.dir)
+	case len(o.Args) > 1:
+		return exit.Usagef("--child serves one database, not %d", len(o.Args))
+	case run.IsURL(o.Dir):
+		return exit.Usagef("%s is served already", o.Dir)
 	}
-	if err := noFile(o.dir); err != nil {
+	if err := run.NoFile(o.Dir); err != nil {
 		return err
 	}
 	o.server.Address, o.server.Secret = "127.0.0.1:0", rand.Text()
@@ -113,28 +115,28 @@ func (o *serving) runAsChild() (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(o.ctx)
+	ctx, cancel := context.WithCancel(o.Ctx)
 	defer cancel()
 	go func() {
-		_, _ = io.Copy(io.Discard, o.stdin)
+		_, _ = io.Copy(io.Discard, o.Stdin)
 		cancel()
 	}()
-	p, err := o.openPlace(ctx, o.dir, &db.Options{MustExist: !o.create, ReadOnly: o.server.ReadOnly})
+	p, err := o.OpenPlace(ctx, o.Dir, &db.Options{MustExist: !o.create, ReadOnly: o.server.ReadOnly})
 	if err != nil {
-		return openError(o.dir, err)
+		return run.OpenError(o.Dir, err)
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	o.warnOfLosses(o.dir, p)
-	if o.signals != nil {
-		o.signals.Serving(server.Grace, func() {})
+	defer func() { err = errors.Join(err, p.Close()) }()
+	o.WarnOfLosses(o.Dir, p)
+	if o.Signals != nil {
+		o.Signals.Serving(server.Grace, func() {})
 	}
-	pool, err := o.encoders(o.dir, p.d)
+	pool, err := ingest.Encoders(o.Verb, o.Dir, p.DB)
 	if err != nil {
 		return err
 	}
 	encoders := server.Encoders{childName: pool}
 	defer encoders.Close()
-	databases := map[string]api.Database{childName: p.d}
+	databases := map[string]api.Database{childName: p.DB}
 	return files.Run(ctx, server.Config{Databases: databases, Encoders: encoders, Log: o.Stderr,
 		Ready: func(url string, _ []string) error {
 			err := o.PrintJSON(map[string]string{"url": url + "/" + childName, "token": o.server.Secret})
@@ -150,7 +152,7 @@ func (o *serving) run() (err error) {
 	if err != nil {
 		return err
 	}
-	dirs, err := o.databasesIn(o.args)
+	dirs, err := o.databasesIn(o.Args)
 	if err != nil {
 		return err
 	}
@@ -159,8 +161,8 @@ func (o *serving) run() (err error) {
 	if err != nil {
 		return err
 	}
-	if o.signals != nil {
-		o.signals.Serving(server.Grace, func() {
+	if o.Signals != nil {
+		o.Signals.Serving(server.Grace, func() {
 			if err := files.Load(); err != nil {
 				o.Warnf("SIGHUP: the tokens and the certificate are those of before: %v", err)
 				return
@@ -170,14 +172,14 @@ func (o *serving) run() (err error) {
 	}
 	config := server.Config{Databases: databases, Encoders: encoders, Log: o.Stderr,
 		Ready: func(url string, names []string) error {
-			err := o.tell(map[string]any{"url": url, "databases": names}, "%s serves %s", url,
+			err := o.Tell(map[string]any{"url": url, "databases": names}, "%s serves %s", url,
 				strings.Join(names, ", "))
 			return errors.Join(err, o.Stdout.Flush())
 		}}
 	if o.assistants {
 		config.Beside = o.beside
 	}
-	return files.Run(o.ctx, config)
+	return files.Run(o.Ctx, config)
 }
 
 // beside returns the handler of the server with the tools of assistants beside it.
@@ -199,36 +201,36 @@ func (o *serving) beside(s *serve.Server, others http.Handler) (http.Handler, er
 // openAll opens databases and their encoders, by the names that they get in URLs.
 func (o *serving) openAll(dirs []string) (map[string]api.Database, server.Encoders, func() error, error) {
 	all, encoders := map[string]api.Database{}, server.Encoders{}
-	var places []place
+	var places []run.Place
 	closeAll := func() (err error) {
 		encoders.Close()
 		var ends sync.WaitGroup
 		errs := make([]error, len(places))
 		for i, p := range places {
-			ends.Go(func() { errs[i] = p.close() })
+			ends.Go(func() { errs[i] = p.Close() })
 		}
 		ends.Wait()
 		return errors.Join(errs...)
 	}
 	for _, dir := range dirs {
-		p, err := o.openPlace(o.ctx, dir, &db.Options{MustExist: !o.create, ReadOnly: o.server.ReadOnly})
+		p, err := o.OpenPlace(o.Ctx, dir, &db.Options{MustExist: !o.create, ReadOnly: o.server.ReadOnly})
 		if err != nil {
-			return nil, nil, closeAll, openError(dir, err)
+			return nil, nil, closeAll, run.OpenError(dir, err)
 		}
 		places = append(places, p)
-		o.warnOfLosses(dir, p)
+		o.WarnOfLosses(dir, p)
 		name, err := nameOf(dir)
 		if err == nil && all[name] != nil {
 			err = exit.Usagef("two databases have the name %s: serve one of them under another folder", name)
 		}
 		var pool *encoder.Pool
 		if err == nil {
-			pool, err = o.encoders(dir, p.d)
+			pool, err = ingest.Encoders(o.Verb, dir, p.DB)
 		}
 		if err != nil {
 			return nil, nil, closeAll, err
 		}
-		all[name], encoders[name] = p.d, pool
+		all[name], encoders[name] = p.DB, pool
 	}
 	return all, encoders, closeAll, nil
 }
@@ -252,13 +254,13 @@ func nameOf(dir string) (string, error) {
 // databasesIn returns the databases that arguments name: they themselves, or those in a folder.
 func (o *serving) databasesIn(args []string) (dirs []string, err error) {
 	for _, dir := range args {
-		if isURL(dir) {
+		if run.IsURL(dir) {
 			return nil, exit.Usagef("%s is served already", dir)
 		}
-		if err := noFile(dir); err != nil {
+		if err := run.NoFile(dir); err != nil {
 			return nil, err
 		}
-		if isDatabase(dir) || hasStore(dir) || o.create && isEmpty(dir) {
+		if run.IsDatabase(dir) || run.HasStore(dir) || o.create && run.IsEmpty(dir) {
 			dirs = append(dirs, dir)
 			continue
 		}
@@ -271,7 +273,7 @@ func (o *serving) databasesIn(args []string) (dirs []string, err error) {
 		}
 		n := len(dirs)
 		for _, e := range entries {
-			if path := filepath.Join(dir, e.Name()); isDatabase(path) {
+			if path := filepath.Join(dir, e.Name()); run.IsDatabase(path) {
 				dirs = append(dirs, path)
 			}
 		}
@@ -282,23 +284,23 @@ func (o *serving) databasesIn(args []string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-func healthCommand(e *env) *cobra.Command {
-	v := e.verb(groupServe, "health URL", "Ask a server whether it is ready", `
+func healthCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupServe, "health URL", "Ask a server whether it is ready", `
 		Health asks a server of fddhdb serve whether it takes requests and no database of it
 		has failed. It exits with 0 if so, else with 1, as health checks of containers and
 		monitors expect. It needs no token.`, `
 		fddhdb health http://127.0.0.1:7070`)
-	return v.does(func() error {
-		u, err := url.Parse(v.dir)
-		if err != nil || !isURL(v.dir) || u.Host == "" {
-			return exit.Usagef("health %s: a URL is expected, such as http://127.0.0.1:7070", v.dir)
+	return v.Does(func() error {
+		u, err := url.Parse(v.Dir)
+		if err != nil || !run.IsURL(v.Dir) || u.Host == "" {
+			return exit.Usagef("health %s: a URL is expected, such as http://127.0.0.1:7070", v.Dir)
 		}
-		ctx, cancel := context.WithTimeout(v.ctx, healthTime)
+		ctx, cancel := context.WithTimeout(v.Ctx, healthTime)
 		defer cancel()
 		ready := u.Scheme + "://" + u.Host + "/readyz"
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, ready, http.NoBody)
 		if err != nil {
-			return exit.Usagef("health %s: %w", v.dir, err)
+			return exit.Usagef("health %s: %w", v.Dir, err)
 		}
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
@@ -311,15 +313,15 @@ func healthCommand(e *env) *cobra.Command {
 			return exit.Failedf("%s is not ready: %s", u.Host,
 				cmp.Or(exit.Reason(term.Plain(p.Detail)), answer.Status))
 		}
-		return v.tell(map[string]bool{"ready": true}, "%s is ready", u.Host)
+		return v.Tell(map[string]bool{"ready": true}, "%s is ready", u.Host)
 	})
 }
 
 // healthTime bounds the answer to health.
 const healthTime = 8 * time.Second
 
-func tokenCommand(e *env) *cobra.Command {
-	v := e.verb(groupServe, "token FILE (--name NAME | --remove NAME | --list)", "Make tokens for serve", `
+func tokenCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupServe, "token FILE (--name NAME | --remove NAME | --list)", "Make tokens for serve", `
 		Token makes a token for programs and people that use fddhdb serve, prints it once, and
 		adds its hash to FILE, which it creates if it is missing. Nobody can get the token out
 		of the file. A running server knows it after SIGHUP.
@@ -333,13 +335,13 @@ func tokenCommand(e *env) *cobra.Command {
 	var name, scope, remove string
 	var only []string
 	var show bool
-	v.f.StringVar(&name, "name", "", "make a token of this `NAME`")
-	v.f.StringVar(&scope, "scope", "read", "what the token allows, `SCOPE`: read, write or admin")
-	v.f.StringSliceVar(&only, "only", nil, "the only collections that it sees, a `LIST`")
-	v.f.StringVar(&remove, "remove", "", "remove the token of this `NAME`")
-	v.f.BoolVar(&show, "list", false, "list the tokens, without their texts")
-	return v.does(func() error {
-		list, err := serve.ReadTokens(v.dir)
+	v.Flags.StringVar(&name, "name", "", "make a token of this `NAME`")
+	v.Flags.StringVar(&scope, "scope", "read", "what the token allows, `SCOPE`: read, write or admin")
+	v.Flags.StringSliceVar(&only, "only", nil, "the only collections that it sees, a `LIST`")
+	v.Flags.StringVar(&remove, "remove", "", "remove the token of this `NAME`")
+	v.Flags.BoolVar(&show, "list", false, "list the tokens, without their texts")
+	return v.Does(func() error {
+		list, err := serve.ReadTokens(v.Dir)
 		if err != nil && !(errors.Is(err, os.ErrNotExist) && name != "") {
 			return exit.Failedf("%w", err)
 		}
@@ -350,35 +352,35 @@ func tokenCommand(e *env) *cobra.Command {
 		case (name != "") == (remove != "") && !show, show && name+remove != "":
 			return exit.Usagef("token needs one of --name NAME, --remove NAME and --list")
 		case show:
-			return v.listTokens(list)
+			return listTokens(v, list)
 		case remove != "":
 			i := at(remove)
 			if i < 0 {
-				return exit.Usagef("--remove %s: there is no such token in %s", remove, v.dir)
+				return exit.Usagef("--remove %s: there is no such token in %s", remove, v.Dir)
 			}
-			if err := serve.WriteTokens(v.dir, slices.Delete(list, i, i+1)); err != nil {
+			if err := serve.WriteTokens(v.Dir, slices.Delete(list, i, i+1)); err != nil {
 				return exit.Failedf("%w", err)
 			}
-			return v.tell(map[string]string{"removed": remove}, "removed token %s; SIGHUP tells the server",
+			return v.Tell(map[string]string{"removed": remove}, "removed token %s; SIGHUP tells the server",
 				remove)
 		case at(name) >= 0:
-			return exit.Usagef("--name %s: %s has a token of this name: --remove it first", name, v.dir)
+			return exit.Usagef("--name %s: %s has a token of this name: --remove it first", name, v.Dir)
 		}
 		access, err := serve.ParseAccess(name, scope, cmp.Or(strings.Join(only, ","), "*"))
 		if err != nil {
 			return exit.Usagef("%s", exit.Reason(err.Error()))
 		}
 		text, token := serve.NewToken(access)
-		if err := serve.WriteTokens(v.dir, append(list, token)); err != nil {
+		if err := serve.WriteTokens(v.Dir, append(list, token)); err != nil {
 			return exit.Failedf("%w", err)
 		}
-		return v.tell(map[string]any{"name": name, "scope": scope, "collections": access.Collections,
+		return v.Tell(map[string]any{"name": name, "scope": scope, "collections": access.Collections,
 			"token": text}, "%s", text)
 	})
 }
 
 // listTokens prints tokens without their hashes.
-func (v *verb) listTokens(tokens []serve.Token) error {
+func listTokens(v *run.Verb, tokens []serve.Token) error {
 	type form struct {
 		Name        string   `json:"name"`
 		Scope       string   `json:"scope"`
@@ -391,7 +393,7 @@ func (v *verb) listTokens(tokens []serve.Token) error {
 		rows = append(rows, []any{term.TextCell(t.Name), t.Scope.String(),
 			term.TextCell(cmp.Or(strings.Join(t.Collections, ", "), "all"))})
 	}
-	return list(v, forms, func() {
+	return run.List(v, forms, func() {
 		v.PrintTable([]term.Column{term.Left("name"), term.Left("scope"), term.Left("collections")}, rows)
 	})
 }

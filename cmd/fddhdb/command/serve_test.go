@@ -16,6 +16,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
@@ -28,8 +29,8 @@ func startServe(t *testing.T, args ...string) (url string, stop func()) {
 	ended := make(chan int, 1)
 	var stderr bytes.Buffer
 	go func() {
-		e := &env{Printer: term.NewPrinter(w, &stderr), stdin: strings.NewReader("")}
-		ended <- run(ctx, append([]string{"serve", "--json", "--address", "127.0.0.1:0"}, args...), e)
+		e := &run.Env{Printer: term.NewPrinter(w, &stderr), Stdin: strings.NewReader("")}
+		ended <- runLine(ctx, append([]string{"serve", "--json", "--address", "127.0.0.1:0"}, args...), e)
 		_ = w.Close()
 	}()
 	var said struct{ URL string }
@@ -292,8 +293,8 @@ func TestServeAssistants(t *testing.T) {
 		}
 	}
 	var answer bytes.Buffer
-	e := &env{Printer: term.NewPrinter(&answer, io.Discard), stdin: strings.NewReader("")}
-	code := run(t.Context(), []string{"count", url + "/" + name}, e)
+	e := &run.Env{Printer: term.NewPrinter(&answer, io.Discard), Stdin: strings.NewReader("")}
+	code := runLine(t.Context(), []string{"count", url + "/" + name}, e)
 	if code != 0 || answer.String() != "30\n" {
 		t.Errorf("count beside assistants: %d, %s", code, &answer)
 	}
@@ -330,8 +331,8 @@ func TestServeChild(t *testing.T) {
 	ended := make(chan int, 1)
 	var stderr bytes.Buffer
 	go func() {
-		e := &env{Printer: term.NewPrinter(w, &stderr), stdin: in}
-		ended <- run(t.Context(), []string{"serve", dir, "--child", "--create"}, e)
+		e := &run.Env{Printer: term.NewPrinter(w, &stderr), Stdin: in}
+		ended <- runLine(t.Context(), []string{"serve", dir, "--child", "--create"}, e)
 		_ = w.Close()
 	}()
 	var said struct{ URL, Token string }

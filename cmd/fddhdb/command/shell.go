@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
@@ -18,41 +19,43 @@ import (
 	"github.com/fddhdb/fddhdb/db/api"
 )
 
-// An env is the shell.Host of the database of its session.
-var _ shell.Host = (*env)(nil)
+// A host is the shell.Host of the database of a session.
+type host struct{ *run.Env }
+
+var _ shell.Host = host{}
 
 // Root returns the verbs for a line of the shell.
-func (e *env) Root(mode term.Mode) *cobra.Command {
+func (h host) Root(mode term.Mode) *cobra.Command {
 	var o shellOptions
-	root := newRoot(e, &o)
+	root := newRoot(h.Env, &o)
 	o.mode = mode
 	return root
 }
 
-func (e *env) Meant(word string, names []string) string { return meant(word, names) }
-func (e *env) Dir() string                              { return e.session.dir }
-func (e *env) ReadOnly() bool                           { return e.session.readOnly }
-func (e *env) IsDatabase(path string) bool              { return isDatabase(path) }
+func (h host) Meant(word string, names []string) string { return meant(word, names) }
+func (h host) Dir() string                              { return h.Session.Dir }
+func (h host) ReadOnly() bool                           { return h.Session.ReadOnly }
+func (h host) IsDatabase(path string) bool              { return run.IsDatabase(path) }
 
 // Database returns the database of the session.
-func (e *env) Database(ctx context.Context) (api.Database, error) {
-	p, err := e.session.database(ctx, e, false)
-	return p.d, err
+func (h host) Database(ctx context.Context) (api.Database, error) {
+	p, err := h.Session.Database(ctx, h.Env, false)
+	return p.DB, err
 }
 
 // Collection returns a collection of the database of the session.
-func (e *env) Collection(ctx context.Context, name string) (api.Collection, error) {
-	d, err := e.Database(ctx)
+func (h host) Collection(ctx context.Context, name string) (api.Collection, error) {
+	d, err := h.Database(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return collection(ctx, d, name)
+	return run.FindCollection(ctx, d, name)
 }
 
 // PrintSchemas prints lines of the shell that create collections, or JSON.
-func (e *env) PrintSchemas(ctx context.Context, names []string, json bool) error {
+func (h host) PrintSchemas(ctx context.Context, names []string, json bool) error {
 	for _, name := range names {
-		c, err := e.Collection(ctx, name)
+		c, err := h.Collection(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -63,15 +66,15 @@ func (e *env) PrintSchemas(ctx context.Context, names []string, json bool) error
 		if json {
 			form := forms.NewSchema(name, schema)
 			form.Encoders = schema.Encoders
-			if err := e.PrintJSON(form); err != nil {
+			if err := h.PrintJSON(form); err != nil {
 				return err
 			}
 			continue
 		}
-		e.Printf("%s\n", initLine(name, schema))
+		h.Printf("%s\n", initLine(name, schema))
 		encoders := schema.Encoders
 		for i := range encoders {
-			trusted, err := encoder.Trusts(e.Dir(), encoders[i].Command)
+			trusted, err := encoder.Trusts(h.Dir(), encoders[i].Command)
 			if err != nil {
 				return err
 			}
@@ -79,7 +82,7 @@ func (e *env) PrintSchemas(ctx context.Context, names []string, json bool) error
 			if !trusted { // who runs the line trusts the encoder
 				comment = "# not trusted here: "
 			}
-			e.Printf("%s%s\n", comment, encoderLine(name, &encoders[i]))
+			h.Printf("%s%s\n", comment, encoderLine(name, &encoders[i]))
 		}
 	}
 	return nil
@@ -94,8 +97,8 @@ func encoderLine(name string, x *db.Encoder) string {
 	if x.Input != db.InputText {
 		words = append(words, "--input", string(x.Input))
 	}
-	set := x.Modality + "=" + quoted(x.Command)
-	return term.Plain(quoted(append(words, "--set", set)))
+	set := x.Modality + "=" + run.Quoted(x.Command)
+	return term.Plain(run.Quoted(append(words, "--set", set)))
 }
 
 // initLine returns the line of the shell that creates a collection.
@@ -127,7 +130,7 @@ func initLine(name string, schema db.Schema) string {
 		}
 		words = append(words, "--field", value)
 	}
-	return term.Plain(quoted(words))
+	return term.Plain(run.Quoted(words))
 }
 
 // shellOptions are the flags of the command line without a verb. mode belongs to all
@@ -139,15 +142,15 @@ type shellOptions struct {
 	mode     term.Mode
 }
 
-func (o *shellOptions) register(e *env, root *cobra.Command) {
+func (o *shellOptions) register(e *run.Env, root *cobra.Command) {
 	o.mode = term.ModeTable
 	root.Flags().StringArrayVarP(&o.lines, "command", "c", nil,
 		"run the `LINE` in the shell and leave; repeat it for more")
 	root.Flags().BoolVar(&o.readOnly, "readonly", false, "the shell only looks at the database")
 	root.Flags().BoolVar(&o.version, "version", false, "print the version, as the verb does")
-	root.PersistentFlags().BoolVar(&e.noAttach, "no-attach", e.noAttach,
+	root.PersistentFlags().BoolVar(&e.NoAttach, "no-attach", e.NoAttach,
 		"fail if another process has the database open, instead of working through it")
-	root.PersistentFlags().StringVar(&e.tokenFile, "token-file", e.tokenFile,
+	root.PersistentFlags().StringVar(&e.TokenFile, "token-file", e.TokenFile,
 		"the token for a server, in a `FILE` (default: FDDHDB_TOKEN)")
 	root.PersistentFlags().Var(&o.mode, "mode",
 		"print results as table, csv, json or jsonl; with any verb, where --json overrules it")
@@ -208,7 +211,7 @@ func completionScript(root *cobra.Command, shell string) (string, error) {
 
 // addCompletion adds cobra's verb, with our scripts.
 func addCompletion(root *cobra.Command) {
-	root.SetCompletionCommandGroupID(groupOther)
+	root.SetCompletionCommandGroupID(run.GroupOther)
 	root.CompletionOptions.DisableNoDescFlag = true // $FDDHDB_COMPLETION_DESCRIPTIONS does it
 	root.InitDefaultCompletionCmd()
 	verb, _, err := root.Find([]string{"completion"})

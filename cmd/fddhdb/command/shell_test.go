@@ -13,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
@@ -21,8 +22,8 @@ import (
 func runScript(t *testing.T, ctx context.Context, dir, script string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(ctx, []string{dir},
-		&env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader(script)})
+	code = runLine(ctx, []string{dir},
+		&run.Env{Printer: term.NewPrinter(&out, &errs), Stdin: strings.NewReader(script)})
 	return code, out.String(), errs.String()
 }
 
@@ -48,8 +49,8 @@ func TestScriptThatWaits(t *testing.T) {
 		cancel()
 	}()
 	var errs bytes.Buffer
-	if code := run(ctx, []string{f.db}, &env{Printer: term.NewPrinter(io.Discard, &errs),
-		stdin: r}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
+	if code := runLine(ctx, []string{f.db}, &run.Env{Printer: term.NewPrinter(io.Discard, &errs),
+		Stdin: r}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d, %q", code, &errs)
 	}
 	must(t, "put", f.db, "x", "--labels", "") // no other process has it open
@@ -60,11 +61,11 @@ func TestScriptThatWaits(t *testing.T) {
 func TestSessionIsOpenedAgain(t *testing.T) {
 	f := newFixture(t, 20, false)
 	e := newTestEnv()
-	clitest.Check(t, e.openSession(t.Context(), f.db, false))
-	defer e.closeSession()
-	s := shell.New(e, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	clitest.Check(t, e.OpenSession(t.Context(), f.db, false))
+	defer e.CloseSession()
+	s := shell.New(host{e}, e.Printer, e.Stdin, nil, nil, term.ModeTable)
 	away := f.path("away")
-	err := e.whileClosed(t.Context(), f.db, "repair", func() error { return os.Rename(f.db, away) })
+	err := e.WhileClosed(t.Context(), f.db, "repair", func() error { return os.Rename(f.db, away) })
 	if err == nil {
 		t.Error("the database is gone, and nobody says so")
 	}
@@ -81,13 +82,13 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 func sessionShell(t *testing.T, dir string) *shell.Shell {
 	t.Helper()
 	e := newTestEnv()
-	clitest.Check(t, e.openSession(t.Context(), dir, true))
+	clitest.Check(t, e.OpenSession(t.Context(), dir, true))
 	t.Cleanup(func() {
-		if err := e.closeSession(); err != nil {
+		if err := e.CloseSession(); err != nil {
 			t.Error(err)
 		}
 	})
-	return shell.New(e, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	return shell.New(host{e}, e.Printer, e.Stdin, nil, nil, term.ModeTable)
 }
 
 // TestCompletion: the shell completes words, and bash, zsh and fish get those that no database has.
@@ -171,14 +172,14 @@ func TestCompletion(t *testing.T) {
 func TestShellCompletesEveryFlag(t *testing.T) {
 	f := newFixture(t, 40, true)
 	var out, warnings bytes.Buffer
-	e := &env{Printer: term.NewPrinter(&out, &warnings), stdin: strings.NewReader("")}
-	clitest.Check(t, e.openSession(t.Context(), f.db, true))
+	e := &run.Env{Printer: term.NewPrinter(&out, &warnings), Stdin: strings.NewReader("")}
+	clitest.Check(t, e.OpenSession(t.Context(), f.db, true))
 	defer func() {
-		if err := e.closeSession(); err != nil {
+		if err := e.CloseSession(); err != nil {
 			t.Error(err)
 		}
 	}()
-	s := shell.New(e, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	s := shell.New(host{e}, e.Printer, e.Stdin, nil, nil, term.ModeTable)
 	for _, cmd := range rootCommand(e).Commands() {
 		lines := []string{cmd.Name() + " ", cmd.Name() + " --"}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

@@ -7,13 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-func statsCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "stats DIR", "Print figures about a database", `
+func statsCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLook, "stats DIR", "Print figures about a database", `
 		Stats prints figures about a database and its collections, or with --collection
 		about that one: items, labels, codes, and the bytes that they take on disk and in
 		memory. It loads all codes, which takes some seconds for ten million. A collection's
@@ -26,41 +27,41 @@ func statsCommand(e *env) *cobra.Command {
 		how far the mean of their projections is from that of the training.`, `
 		fddhdb stats wiki.db
 		fddhdb stats wiki.db --collection main --json`)
-	v.onAnyCollection("only the collection `NAME`")
-	return v.looks(func() error {
+	v.OnAnyCollection("only the collection `NAME`")
+	return v.Looks(func() error {
 		// Statistics of memory are complete only when everything is in memory.
-		if err := v.d.WaitForIndex(v.ctx); err != nil {
+		if err := v.DB.WaitForIndex(v.Ctx); err != nil {
 			return err
 		}
-		s, err := v.d.Stats(v.ctx)
+		s, err := v.DB.Stats(v.Ctx)
 		if err != nil {
 			return err
 		}
-		if err := forms.Measure(v.ctx, v.d, s); err != nil {
+		if err := forms.Measure(v.Ctx, v.DB, s); err != nil {
 			return err
 		}
 		for i := range s.Collections {
 			c := &s.Collections[i]
-			if v.c != nil && v.c.Name() != c.Name {
+			if v.Collection != nil && v.Collection.Name() != c.Name {
 				continue
 			}
 			// nothing else measures the drift of items since a training without labels
 			if c.LabelFree && !c.IndexOnly {
-				of, err := v.d.Collection(v.ctx, c.Name)
+				of, err := v.DB.Collection(v.Ctx, c.Name)
 				var measured *db.CollectionStats
 				if err == nil {
-					measured, err = of.Stats(v.ctx, db.MeasuredDrift)
+					measured, err = of.Stats(v.Ctx, db.MeasuredDrift)
 				}
 				if err != nil {
 					return err
 				}
 				c.Drift = measured.Drift
 			}
-			if v.c != nil {
-				return v.printCollection(c, s.UUID != "")
+			if v.Collection != nil {
+				return printCollection(v, c, s.UUID != "")
 			}
 		}
-		if v.json {
+		if v.JSON {
 			return v.PrintJSON(s)
 		}
 		pairs := []term.Pair{term.NewPair("items", term.CountCell(s.Items))}
@@ -75,7 +76,7 @@ func statsCommand(e *env) *cobra.Command {
 		v.PrintPairs(pairs)
 		for i := range s.Collections {
 			v.Printf("\n")
-			if err := v.printCollection(&s.Collections[i], s.UUID != ""); err != nil {
+			if err := printCollection(v, &s.Collections[i], s.UUID != ""); err != nil {
 				return err
 			}
 		}
@@ -85,8 +86,8 @@ func statsCommand(e *env) *cobra.Command {
 
 // printCollection prints the items of a collection, its codes, and advice. --json has the rest. one says that
 // it is of one database, and not of a cluster, which knows less.
-func (v *verb) printCollection(c *db.CollectionStats, one bool) error {
-	if v.json {
+func printCollection(v *run.Verb, c *db.CollectionStats, one bool) error {
+	if v.JSON {
 		return v.PrintJSON(c)
 	}
 	pairs := []term.Pair{term.NewPair("collection", c.Name), term.NewPair("items", term.CountCell(c.Items))}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
@@ -20,8 +21,8 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-func trainCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "train DIR", "Learn codes, from labels or without", `
+func trainCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLearn, "train DIR", "Learn codes, from labels or without", `
 		Train learns codes from the labelled items that make the modalities comparable
 		(FDDH), and gives every item a code: labelled items the code of their labels, other
 		items the code of their vectors. Searches then find by codes, and new items get
@@ -67,23 +68,23 @@ func trainCommand(e *env) *cobra.Command {
 		fddhdb train wiki.db --bits 128 --gamma image=1e-4 --gamma text=1e-4
 		fddhdb train wiki.db --anchors 800 --prior 0.25
 		fddhdb train wiki.db --features text=hellinger --map text=rbf+linear --rows 1000
-		fddhdb train pairs.db --method cca-itq`).onCollection()
+		fddhdb train pairs.db --method cca-itq`).OnCollection()
 	var o flags.Settings
-	o.Register(v.f)
-	v.f.BoolVar(&o.Activate, "activate", false, "make it the active space, as the first training always does")
-	usage.Matter(v.f, "bits", "method", "features", "map", "anchors", "label-embedding", "rows",
+	o.Register(v.Flags)
+	v.Flags.BoolVar(&o.Activate, "activate", false, "make it the active space, as the first training always does")
+	usage.Matter(v.Flags, "bits", "method", "features", "map", "anchors", "label-embedding", "rows",
 		"seed", "activate", "collection", "json")
-	return v.does(func() error {
-		err := o.Complete(v.f)
+	return v.Does(func() error {
+		err := o.Complete(v.Flags)
 		if err == nil {
-			err = o.LeaveOpen(v.f)
+			err = o.LeaveOpen(v.Flags)
 		}
 		if err != nil {
 			return err
 		}
-		return v.change(func() error {
+		return v.Change(func() error {
 			o.Progress = v.Progress().Report
-			t, err := v.c.Train(v.ctx, o.TrainOptions)
+			t, err := v.Collection.Train(v.Ctx, o.TrainOptions)
 			if err != nil {
 				return trainError(err)
 			}
@@ -99,7 +100,7 @@ func trainCommand(e *env) *cobra.Command {
 				v.Warnf("warning: no %sitem has a vector of modality %q, so nothing is learned of it: import some, and train again, before searching by it",
 					map[bool]string{false: "labelled "}[t.Method.LabelFree()], name)
 			}
-			return v.show(t, func() { v.printTraining(t) })
+			return v.Show(t, func() { printTraining(v, t) })
 		})
 	})
 }
@@ -124,12 +125,12 @@ func trainError(err error) error {
 }
 
 // printTraining prints what was done, how good it is, and what comes next. --json has the rest.
-func (v *verb) printTraining(t *report.Training) {
+func printTraining(v *run.Verb, t *report.Training) {
 	what := "items without labels"
 	if !t.Method.LabelFree() {
 		what = "labelled items with " + term.Plural(t.Labels, "label", "labels")
 	}
-	v.Printf("trained collection %s on %s %s in %s: space %d, revision %d\n%d bits, %s, for %s\n", v.c.Name(),
+	v.Printf("trained collection %s on %s %s in %s: space %d, revision %d\n%d bits, %s, for %s\n", v.Collection.Name(),
 		term.Thousands(t.TrainItems), what, term.Seconds(t.Seconds["total"]), t.Space, t.Revision, t.Bits,
 		term.Plural(t.DistinctCodes, "distinct code", "distinct codes"), term.Plural(t.Items, "item",
 			"items"))
@@ -159,11 +160,11 @@ func (v *verb) printTraining(t *report.Training) {
 	if len(found) > 0 {
 		v.Printf("mAP of items whose labels were left out: %s\n", strings.Join(found, ", "))
 	}
-	v.Printf("%s\n", v.spaceHint(t.Space, t.Active))
+	v.Printf("%s\n", v.SpaceHint(t.Space, t.Active))
 }
 
-func indexCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "index DIR [--modality NAME]", "Make an index of vectors, for searches by vectors among many",
+func indexCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLearn, "index DIR [--modality NAME]", "Make an index of vectors, for searches by vectors among many",
 		`
 		Index makes searches by vectors faster, from some ten thousand vectors on. It needs
 		no labels. It puts the vectors of the modality into cells around centres. Then it
@@ -179,57 +180,57 @@ func indexCommand(e *env) *cobra.Command {
 		background. --drop deletes it.`, `
 		fddhdb index photos.db
 		fddhdb index photos.db --modality image --recall .95
-		fddhdb search photos.db --from image --vectors query.npy --recall .9`).onCollection()
+		fddhdb search photos.db --from image --vectors query.npy --recall .9`).OnCollection()
 	var opt db.IndexOptions
 	drop := false
-	v.f.StringVar(&opt.Modality, "modality", "",
+	v.Flags.StringVar(&opt.Modality, "modality", "",
 		"the modality `NAME` of the vectors; not needed where there is one")
-	flags.Recall(v.f, &opt.Recall, "`X`, above 0 and up to 1, that searches get which do not say (default .99)")
-	v.f.BoolVar(&drop, "drop", false, "delete the index of the modality")
-	return v.does(func() error {
-		if drop && v.given("recall") {
+	flags.Recall(v.Flags, &opt.Recall, "`X`, above 0 and up to 1, that searches get which do not say (default .99)")
+	v.Flags.BoolVar(&drop, "drop", false, "delete the index of the modality")
+	return v.Does(func() error {
+		if drop && v.Given("recall") {
 			return exit.Usagef("--drop deletes an index: leave out --recall")
 		}
-		return v.change(func() error {
+		return v.Change(func() error {
 			if opt.Modality == "" {
 				var names []string
-				for _, m := range v.schema.Modalities {
+				for _, m := range v.Schema.Modalities {
 					names = append(names, m.Name)
 				}
 				if len(names) != 1 {
-					return exit.Usagef("--modality NAME is missing: collection %q has %s", v.c.Name(),
+					return exit.Usagef("--modality NAME is missing: collection %q has %s", v.Collection.Name(),
 						cmp.Or(strings.Join(names, ", "), "no vectors, its items bring codes"))
 				}
 				opt.Modality = names[0]
 			}
-			if _, err := v.modality("--modality", opt.Modality); err != nil {
+			if _, err := v.FindModality("--modality", opt.Modality); err != nil {
 				return err
 			}
 			if drop {
-				if err := v.c.DropVectorIndex(v.ctx, opt.Modality); err != nil {
+				if err := v.Collection.DropVectorIndex(v.Ctx, opt.Modality); err != nil {
 					return err
 				}
-				return v.tell(map[string]string{"modality": opt.Modality}, "dropped the index of the vectors of %s",
+				return v.Tell(map[string]string{"modality": opt.Modality}, "dropped the index of the vectors of %s",
 					opt.Modality)
 			}
 			opt.Progress = v.Progress().Report
-			x, err := v.c.IndexVectors(v.ctx, opt)
+			x, err := v.Collection.IndexVectors(v.Ctx, opt)
 			if err != nil {
 				return err
 			}
-			return v.show(x, func() { v.printIndex(x) })
+			return v.Show(x, func() { printIndex(v, x) })
 		})
 	})
 }
 
 // printIndex prints a new index: what searches find with it.
-func (v *verb) printIndex(x *report.VectorIndex) {
+func printIndex(v *run.Verb, x *report.VectorIndex) {
 	size := ""
 	if x.Cells > 0 { // a cluster does not know it
 		size = ": " + term.Plural(x.Cells, "cell", "cells") + ", " + term.Size(int64(x.Bytes))
 	}
 	v.Printf("indexed %s of modality %s of collection %s in %s%s\n", term.Plural(x.Entries, "vector", "vectors"),
-		x.Modality, v.c.Name(), term.Seconds(x.Seconds["total"]), size)
+		x.Modality, v.Collection.Name(), term.Seconds(x.Seconds["total"]), size)
 	for _, why := range x.Waiting {
 		v.Printf("not yet on %s\n", term.Plain(why))
 	}

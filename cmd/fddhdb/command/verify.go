@@ -12,14 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-func verifyCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "verify DIR|URL", "Look for damage", `
+func verifyCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLook, "verify DIR|URL", "Look for damage", `
 		Verify reads everything that a database has stored, of all collections, and compares
 		what stands in more than one place: keys and rows, items and what finds them,
 		codes and the rows that carry them, postings, models, counters. It prints what is
@@ -41,18 +42,18 @@ func verifyCommand(e *env) *cobra.Command {
 		fddhdb verify wiki.db --deep --json
 		fddhdb verify s3://my-bucket/wiki`)
 	var deep, acknowledge bool
-	v.f.BoolVar(&acknowledge, "acknowledge", false,
+	v.Flags.BoolVar(&acknowledge, "acknowledge", false,
 		"stop telling of the commits that are missing, after this time")
-	v.f.BoolVar(&deep, "deep", false, "make codes, projections and statistics again, and compare")
-	return v.does(func() error {
-		if err := noFile(v.dir); err != nil {
+	v.Flags.BoolVar(&deep, "deep", false, "make codes, projections and statistics again, and compare")
+	return v.Does(func() error {
+		if err := run.NoFile(v.Dir); err != nil {
 			return err
 		}
-		if done, err := v.verifyRepository(deep); done {
+		if done, err := verifyRepository(v, deep); done {
 			return err
 		}
-		list := findings{verb: v}
-		r, err := v.verifyDatabase(db.VerifyOptions{Deep: deep, Progress: v.Progress().Report},
+		list := findings{Verb: v}
+		r, err := verifyDatabase(v, db.VerifyOptions{Deep: deep, Progress: v.Progress().Report},
 			func(f report.Finding) error { return list.add(f.String(), f) })
 		if err != nil {
 			return err
@@ -65,10 +66,11 @@ func verifyCommand(e *env) *cobra.Command {
 		}
 		err = list.end(r.Findings, r, text, db.ErrCorrupt)
 		if acknowledge && (err == nil || errors.Is(err, db.ErrCorrupt)) {
-			err = errors.Join(err, v.openAnd(v.ctx, v.dir, &db.Options{MustExist: true}, func(p place) error {
-				d, err := p.owner("verify --acknowledge")
+			opt := &db.Options{MustExist: true}
+			err = errors.Join(err, v.OpenAnd(v.Ctx, v.Dir, opt, func(p run.Place) error {
+				d, err := p.Owner("verify --acknowledge")
 				if err == nil {
-					_, err = d.AcknowledgeLosses(v.ctx)
+					_, err = d.AcknowledgeLosses(v.Ctx)
 				}
 				return err
 			}))
@@ -78,16 +80,16 @@ func verifyCommand(e *env) *cobra.Command {
 }
 
 // verifyDatabase verifies the database, even if it is too damaged to be opened.
-func (v *verb) verifyDatabase(opt db.VerifyOptions, found func(report.Finding) error) (
+func verifyDatabase(v *run.Verb, opt db.VerifyOptions, found func(report.Finding) error) (
 	r *report.Verification, err error) {
-	if !v.session.has(v.dir) && !isURL(v.dir) {
-		r, err = db.VerifyFolder(v.ctx, v.dir, nil, opt, found)
+	if !v.Session.Has(v.Dir) && !run.IsURL(v.Dir) {
+		r, err = db.VerifyFolder(v.Ctx, v.Dir, nil, opt, found)
 		if !errors.Is(err, db.ErrLocked) {
-			return r, openError(v.dir, err)
+			return r, run.OpenError(v.Dir, err)
 		}
 	}
-	err = v.openAnd(v.ctx, v.dir, &db.Options{ReadOnly: true}, func(p place) (err error) {
-		r, err = p.d.Verify(v.ctx, opt, found)
+	err = v.OpenAnd(v.Ctx, v.Dir, &db.Options{ReadOnly: true}, func(p run.Place) (err error) {
+		r, err = p.DB.Verify(v.Ctx, opt, found)
 		return err
 	})
 	return r, err
@@ -95,12 +97,12 @@ func (v *verb) verifyDatabase(opt db.VerifyOptions, found func(report.Finding) e
 
 // findings prints findings for people as they come, and keeps them for JSON.
 type findings struct {
-	*verb
+	*run.Verb
 	all []any
 }
 
 func (l *findings) add(text string, f any) error {
-	if l.json {
+	if l.JSON {
 		l.all = append(l.all, f)
 	} else {
 		l.Printf("%s\n", term.Plain(text))
@@ -118,7 +120,7 @@ func (l *findings) end(n int, figures any, text string, damage error) error {
 
 // print prints JSON of the findings and the figures, or a sentence if there is something to say.
 func (l *findings) print(n int, figures any, say bool, sentence string) error {
-	if !l.json {
+	if !l.JSON {
 		if say {
 			l.Printf("%s\n", sentence)
 		}
@@ -137,30 +139,30 @@ func (l *findings) print(n int, figures any, say bool, sentence string) error {
 
 // verifyRepository verifies backups if the argument is where they are kept: any URL, or a folder that
 // holds backups and no database. done is false otherwise.
-func (v *verb) verifyRepository(deep bool) (done bool, err error) {
-	if isURL(v.dir) {
+func verifyRepository(v *run.Verb, deep bool) (done bool, err error) {
+	if run.IsURL(v.Dir) {
 		return false, nil
 	}
-	isURL := scheme.MatchString(v.dir)
-	if _, err := os.Stat(filepath.Join(v.dir, db.MarkerName)); !isURL &&
+	isURL := run.Scheme.MatchString(v.Dir)
+	if _, err := os.Stat(filepath.Join(v.Dir, db.MarkerName)); !isURL &&
 		(err == nil || errors.Is(err, fs.ErrPermission)) {
 		return false, nil // what cannot be looked into is no database that opens, which says so
 	}
-	store, err := openRepository(v.ctx, v.dir)
+	store, err := run.OpenRepository(v.Ctx, v.Dir)
 	if err != nil {
 		return isURL, err
 	}
-	if _, err := backup.List(v.ctx, store); !isURL && holdsNone(err) {
+	if _, err := backup.List(v.Ctx, store); !isURL && holdsNone(err) {
 		return false, nil // it may not be a database either
 	}
 	if deep {
 		return true, exit.Usagef("--deep is for databases: restore makes one of a backup and verifies it")
 	}
-	list := findings{verb: v}
-	r, err := backup.Verify(v.ctx, store, backup.VerifyOptions{Progress: v.Progress().Report},
+	list := findings{Verb: v}
+	r, err := backup.Verify(v.Ctx, store, backup.VerifyOptions{Progress: v.Progress().Report},
 		func(f backup.Finding) error { return list.add(f.String(), f) })
 	if err != nil {
-		return true, repositoryError(v.dir, err)
+		return true, repositoryError(v.Dir, err)
 	}
 	text := fmt.Sprintf("%s, %s, %s", term.Plural(r.Backups, "backup", "backups"),
 		term.Plural(r.Objects, "object", "objects"), term.Size(r.Bytes))
@@ -171,8 +173,8 @@ func (v *verb) verifyRepository(deep bool) (done bool, err error) {
 	return true, list.end(r.Findings, r, text, backup.ErrDamaged)
 }
 
-func repairCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "repair DIR", "Mend a damaged database", `
+func repairCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLook, "repair DIR", "Mend a damaged database", `
 		Repair makes a sound store of what can be read of a damaged one, also where the
 		database does not open any more. What follows from items, models and what items have
 		taught is made again: keys, sets, counters, indexes, and codes as reindex makes them.
@@ -194,22 +196,22 @@ func repairCommand(e *env) *cobra.Command {
 		fddhdb repair wiki.db --dry-run
 		fddhdb repair wiki.db`)
 	var deep, dryRun bool
-	v.f.BoolVar(&deep, "deep", true, "look for damage as verify --deep does; --deep=false: as verify does")
-	v.f.BoolVar(&dryRun, "dry-run", false, "say what would be lost, and change nothing")
-	return v.does(func() error {
-		if err := noFile(v.dir); err != nil {
+	v.Flags.BoolVar(&deep, "deep", true, "look for damage as verify --deep does; --deep=false: as verify does")
+	v.Flags.BoolVar(&dryRun, "dry-run", false, "say what would be lost, and change nothing")
+	return v.Does(func() error {
+		if err := run.NoFile(v.Dir); err != nil {
 			return err
 		}
-		list := findings{verb: v}
+		list := findings{Verb: v}
 		var r *report.Repairing
-		err := v.whileClosed(v.ctx, v.dir, "repair", func() (err error) {
-			r, err = db.Repair(v.ctx, v.dir, nil,
+		err := v.WhileClosed(v.Ctx, v.Dir, "repair", func() (err error) {
+			r, err = db.Repair(v.Ctx, v.Dir, nil,
 				db.RepairOptions{Shallow: !deep, DryRun: dryRun, Progress: v.Progress().Report},
 				func(f report.Finding) error { return list.add(f.String(), f) })
 			return err
 		})
 		if err != nil {
-			return openError(v.dir, err)
+			return run.OpenError(v.Dir, err)
 		}
 		done := "repaired: " + term.Plural(r.Items, "item", "items")
 		switch {
@@ -219,7 +221,7 @@ func repairCommand(e *env) *cobra.Command {
 			done = "it can be repaired, with " + term.Plural(r.Items, "item", "items") + "; nothing has been changed"
 		case r.DamagedDir != "":
 			done += fmt.Sprintf("; the damaged store is now %s: delete it when you do not need it any more",
-				filepath.Join(v.dir, r.DamagedDir))
+				filepath.Join(v.Dir, r.DamagedDir))
 		}
 		if err := list.print(r.Findings, r, true, done); err != nil || r.Findings == 0 {
 			return err
@@ -241,15 +243,15 @@ func (e *notSavedError) Advised() {}
 
 func (e *notSavedError) Is(target error) bool { return target == db.ErrCorrupt }
 
-func compactCommand(e *env) *cobra.Command {
-	v := e.verb(groupLook, "compact DIR", "Reclaim disk space", `
+func compactCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLook, "compact DIR", "Reclaim disk space", `
 		Compact rewrites what is stored, of all collections, so that what was deleted or
 		replaced no longer takes space. A database does that by itself, bit by bit; this
 		does all of it at once.`, `
 		fddhdb compact wiki.db`)
-	return v.changes(func() error {
+	return v.Changes(func() error {
 		live := func() int64 { // files that wait for deletion do not count: they are deleted soon
-			s, err := v.d.Stats(v.ctx)
+			s, err := v.DB.Stats(v.Ctx)
 			if err != nil {
 				return 0
 			}
@@ -257,11 +259,11 @@ func compactCommand(e *env) *cobra.Command {
 		}
 		was, start := live(), time.Now()
 		v.Progress().Report("compacting", 0, 0)
-		if err := v.d.Compact(v.ctx); err != nil {
+		if err := v.DB.Compact(v.Ctx); err != nil {
 			return err
 		}
 		is := live()
-		return v.tell(map[string]any{"bytes_before": was, "bytes_after": is,
+		return v.Tell(map[string]any{"bytes_before": was, "bytes_after": is,
 			"seconds": time.Since(start).Seconds()},
 			"%s before, %s now", term.Size(was), term.Size(is))
 	})

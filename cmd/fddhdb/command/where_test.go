@@ -31,18 +31,18 @@ func TestWhereVerbs(t *testing.T) {
 }
 
 func TestWhereFlag(t *testing.T) {
-	v := newTestEnv().verb("", "verb DIR", "", "", "").filtered()
-	if err := v.cmd.ParseFlags([]string{"--where", " "}); err == nil || v.where.Given() {
+	v := newTestEnv().NewVerb("", "verb DIR", "", "", "").Filtered()
+	if err := v.Cmd.ParseFlags([]string{"--where", " "}); err == nil || v.Filter.Given() {
 		t.Errorf("a blank expression: %v", err)
 	}
-	if err := v.cmd.ParseFlags([]string{"--where", "a = 1"}); err != nil || v.where.Expr != "a = 1" {
-		t.Errorf("%q: %v", v.where.Expr, err)
+	if err := v.Cmd.ParseFlags([]string{"--where", "a = 1"}); err != nil || v.Filter.Expr != "a = 1" {
+		t.Errorf("%q: %v", v.Filter.Expr, err)
 	}
-	err := v.worded(&db.WhereError{Column: 3, Reason: "is wrong"})
+	err := v.Worded(&db.WhereError{Column: 3, Reason: "is wrong"})
 	if exit.Code(err) != exit.Usage || err.Error() != "--where: column 3: is wrong" {
 		t.Errorf("%v", err)
 	}
-	if err := v.worded(context.Canceled); err != context.Canceled {
+	if err := v.Worded(context.Canceled); err != context.Canceled {
 		t.Errorf("%v", err)
 	}
 }

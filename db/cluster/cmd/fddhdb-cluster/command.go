@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/command"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
@@ -34,20 +34,20 @@ type env struct {
 	link    link
 	json    bool // print JSON
 	mode    term.Mode
-	at      *command.Elsewhere // the cluster, for the verbs of fddhdb
-	partial bool               // searches answer without shards that do not
-	refused func(error)        // hears that the servers refuse a request
+	at      *run.Elsewhere // the cluster, for the verbs of fddhdb
+	partial bool           // searches answer without shards that do not
+	refused func(error)    // hears that the servers refuse a request
 }
 
 func newEnv(stdin io.Reader, stdout, stderr io.Writer) *env {
 	e := &env{Printer: term.NewPrinter(stdout, stderr), stdin: stdin, mode: term.ModeTable}
 	e.Program = "fddhdb-cluster"
-	e.at = &command.Elsewhere{Program: e.Program, Open: e.open}
+	e.at = &run.Elsewhere{Program: e.Program, Open: e.open}
 	return e
 }
 
-// run runs a command line, given without the name of the program, and returns the exit code.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// runLine runs a command line, given without the name of the program, and returns the exit code.
+func runLine(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	e := newEnv(stdin, stdout, stderr)
 	root := rootCommand(e)
 	root.SetArgs(append([]string{}, args...)) // with nil cobra would take the arguments of the process

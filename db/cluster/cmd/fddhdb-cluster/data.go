@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/command"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db/api"
 	"github.com/fddhdb/fddhdb/db/cluster"
@@ -15,7 +16,7 @@ import (
 
 // addDataVerbs adds the verbs of fddhdb about collections and items.
 func (e *env) addDataVerbs(root *cobra.Command) {
-	verbs := e.at.AddVerbs(root, e.Printer, e.stdin)
+	verbs := command.AddVerbs(e.at, root, e.Printer, e.stdin)
 	for name, c := range verbs {
 		x := inCluster[name]
 		c.Use, c.Short = cmp.Or(x.use, c.Use), cmp.Or(x.short, c.Short)

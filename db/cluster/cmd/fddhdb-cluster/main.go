@@ -20,5 +20,5 @@ func main() {
 	exit.AbortOnCrash()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(runLine(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -1,4 +1,4 @@
-package command
+package ingest
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
@@ -23,7 +24,7 @@ import (
 
 // A reembedding is a run of reembed.
 type reembedding struct {
-	*verb
+	*run.Verb
 	from, to             string
 	command, queries     string // of new encoders
 	field, pictures      string // that the vectors are made of
@@ -34,8 +35,8 @@ type reembedding struct {
 	modality             db.Modality // to
 }
 
-func reembedCommand(e *env) *cobra.Command {
-	v := e.verb(groupLearn, "reembed DIR --from NAME --to NAME (--encoder COMMAND | --switch)",
+func ReembedCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupLearn, "reembed DIR --from NAME --to NAME (--encoder COMMAND | --switch)",
 		"Change the encoder of a collection while searches go on", `
 		Reembed gives the items that have a vector of --from one of --to, by another encoder.
 		Searches go on with --from until --switch. Items that are put meanwhile by import
@@ -57,8 +58,8 @@ func reembedCommand(e *env) *cobra.Command {
 		fddhdb reembed notes.db --from text --to text2 --text-field body \
 		    --encoder "model2vec potion-base-8M"
 		fddhdb reembed photos.db --from image --to clip2 --switch
-		fddhdb reembed photos.db --from clip2 --to image --switch`).onCollection()
-	o, f := reembedding{verb: v}, v.f
+		fddhdb reembed photos.db --from clip2 --to image --switch`).OnCollection()
+	o, f := reembedding{Verb: v}, v.Flags
 	f.StringVar(&o.from, "from", "", "the modality `NAME` that items have")
 	f.StringVar(&o.to, "to", "", "the modality `NAME` that takes its place")
 	f.StringVar(&o.command, "encoder", "", "the `COMMAND` of the encoder of --to")
@@ -68,7 +69,7 @@ func reembedCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.switches, "switch", false, "let queries use --to in place of --from")
 	f.BoolVar(&o.incomplete, "incomplete", false, "with --switch: also if items or encoders are missing")
 	usage.Matter(f, "from", "to", "encoder", "switch", "pictures", "text-field")
-	return v.does(func() error {
+	return v.Does(func() error {
 		switch {
 		case o.from == "" || o.to == "" || o.from == o.to:
 			return exit.Usagef("reembed needs two modalities: --from NAME, which items have, and --to NAME, which takes its place")
@@ -80,7 +81,7 @@ func reembedCommand(e *env) *cobra.Command {
 			return exit.Usagef("--text-field makes vectors of texts: leave out --pictures and --query-encoder")
 		}
 		if o.switches {
-			return v.change(o.exchange)
+			return v.Change(o.exchange)
 		}
 		return o.fill()
 	})
@@ -88,16 +89,16 @@ func reembedCommand(e *env) *cobra.Command {
 
 // exchange lets queries use the other modality.
 func (o *reembedding) exchange() error {
-	stats, err := o.c.Stats(o.ctx)
+	stats, err := o.Collection.Stats(o.Ctx)
 	if err != nil {
 		return err
 	}
-	if m, err := o.verb.modality("--to", o.to); err != nil {
+	if m, err := o.Verb.FindModality("--to", o.to); err != nil {
 		return err
 	} else if stats.Trained && !o.incomplete && !m.Sparse {
 		one := make([]float32, m.Dim)
 		one[0] = 1
-		_, err := o.c.EncodeQuery(o.ctx, db.Query{From: o.to, Vector: one})
+		_, err := o.Collection.EncodeQuery(o.Ctx, db.Query{From: o.to, Vector: one})
 		switch {
 		case errors.Is(err, db.ErrNoModel):
 			return exit.Failedf("the active space of codes was learned without %s, so queries by it would find nothing: train again, fddhdb activate the new space, and then --switch; --incomplete switches all the same",
@@ -106,7 +107,7 @@ func (o *reembedding) exchange() error {
 			return err
 		}
 	}
-	err = reembed.Switch(o.ctx, o.c, o.from, o.to, o.incomplete)
+	err = reembed.Switch(o.Ctx, o.Collection, o.from, o.to, o.incomplete)
 	var lacks *reembed.IncompleteError
 	if errors.As(err, &lacks) {
 		return exit.Failedf("%w: fddhdb reembed without --switch fills --to; --incomplete switches all the same", err)
@@ -116,7 +117,7 @@ func (o *reembedding) exchange() error {
 	}
 	used := map[string]string{"from": o.from, "to": o.to}
 	reads := func(modality string) (all []db.EncoderInput) {
-		for _, e := range o.schema.Encoders {
+		for _, e := range o.Schema.Encoders {
 			if e.Modality == modality {
 				all = append(all, e.Input)
 			}
@@ -125,15 +126,15 @@ func (o *reembedding) exchange() error {
 	}
 	before, more := reads(o.from), ""
 	if len(before) == 0 { // nothing to go back to
-		return o.tell(used, "queries use %s", term.Plain(o.to))
+		return o.Tell(used, "queries use %s", term.Plain(o.to))
 	}
 	for _, input := range reads(o.to) {
 		if !slices.Contains(before, input) {
 			more = " --incomplete"
 		}
 	}
-	return o.tell(used, "queries use %s; to go back: %s --from %[1]s --to %[3]s --switch%[4]s", term.Plain(o.to),
-		term.Plain(verbLine("reembed", o.dir, o.collection)), term.Plain(o.from), more)
+	return o.Tell(used, "queries use %s; to go back: %s --from %[1]s --to %[3]s --switch%[4]s", term.Plain(o.to),
+		term.Plain(run.VerbLine("reembed", o.Dir, o.CollectionName)), term.Plain(o.from), more)
 }
 
 // fill makes the vectors of items that have none.
@@ -143,11 +144,11 @@ func (o *reembedding) fill() error {
 	var err error
 	if o.command != "" {
 		// The encoder answers before the database is open: that may take minutes.
-		encoders, o.modality.Dim, err = o.newEncoders("--encoder", o.command, o.to, o.input())
+		encoders, o.modality.Dim, err = newEncoders(o.Verb, "--encoder", o.command, o.to, o.input())
 	}
 	if err == nil && o.queries != "" {
 		var more []db.Encoder
-		more, _, err = o.newEncoders("--query-encoder", o.queries, o.to, db.InputText)
+		more, _, err = newEncoders(o.Verb, "--query-encoder", o.queries, o.to, db.InputText)
 		encoders = append(encoders, more...)
 	}
 	if err != nil {
@@ -159,21 +160,21 @@ func (o *reembedding) fill() error {
 		return err
 	}
 	defer o.folder.Close()
-	return o.change(func() error {
-		old, err := o.verb.modality("--from", o.from)
+	return o.Change(func() error {
+		old, err := o.Verb.FindModality("--from", o.from)
 		if err != nil {
 			return err
 		}
 		if encoders != nil {
 			o.modality.Name, o.modality.Metric = o.to, old.Metric
-			if err := reembed.Begin(o.ctx, o.c, o.modality, encoders); err != nil {
+			if err := reembed.Begin(o.Ctx, o.Collection, o.modality, encoders); err != nil {
 				return err
 			}
-			if o.schema, err = o.c.Schema(o.ctx); err != nil {
+			if o.Schema, err = o.Collection.Schema(o.Ctx); err != nil {
 				return err
 			}
 		}
-		if o.modality, err = o.verb.modality("--to", o.to); err != nil {
+		if o.modality, err = o.Verb.FindModality("--to", o.to); err != nil {
 			return exit.Usagef("%w; --encoder COMMAND adds it", err)
 		}
 		if err := o.encodeAll(); err != nil {
@@ -193,19 +194,19 @@ func (o *reembedding) input() db.EncoderInput {
 
 // encodeAll runs the encoder of the modality.
 func (o *reembedding) encodeAll() (err error) {
-	i := slices.IndexFunc(o.schema.Encoders, func(e db.Encoder) bool {
+	i := slices.IndexFunc(o.Schema.Encoders, func(e db.Encoder) bool {
 		return e.Modality == o.to && e.Input == o.input()
 	})
 	if i < 0 {
 		return exit.Usagef("modality %q has no encoder of input %s: --encoder COMMAND adds one, and --text-field NAME makes vectors of texts",
 			o.to, o.input())
 	}
-	if o.field != "" && !slices.ContainsFunc(o.schema.Fields, func(f db.Field) bool {
+	if o.field != "" && !slices.ContainsFunc(o.Schema.Fields, func(f db.Field) bool {
 		return f.Name == o.field && f.Type == db.String
 	}) {
 		return exit.Usagef("--text-field %s: the collection has no such field of strings", o.field)
 	}
-	p, err := trusted(o.dir, o.collection, &o.schema.Encoders[i])
+	p, err := Trusted(o.Dir, o.CollectionName, &o.Schema.Encoders[i])
 	if err != nil {
 		return err
 	}
@@ -215,7 +216,7 @@ func (o *reembedding) encodeAll() (err error) {
 		return err
 	}
 	defer os.RemoveAll(o.temp)
-	o.filled, err = reembed.Fill(o.ctx, o.d, o.c, reembed.Options{From: o.from, To: o.to,
+	o.filled, err = reembed.Fill(o.Ctx, o.DB, o.Collection, reembed.Options{From: o.from, To: o.to,
 		Encode: func(ctx context.Context, items []*db.Item) ([]reembed.Vector, error) {
 			return o.encode(ctx, running, items)
 		},
@@ -281,8 +282,8 @@ func (o *reembedding) report() error {
 	if more := o.filled.Skipped - len(o.filled.Reasons); more > 0 {
 		o.Warnf("left out: %s more", term.Thousands(more))
 	}
-	return o.tell(map[string]any{"items": o.filled.Items, "skipped": o.filled.Skipped},
+	return o.Tell(map[string]any{"items": o.filled.Items, "skipped": o.filled.Skipped},
 		"%s got a vector of %s; when none is missing: %s --from %s --to %[2]s --switch",
 		term.Plural(o.filled.Items, "item", "items"), term.Plain(o.to),
-		term.Plain(verbLine("reembed", o.dir, o.collection)), term.Plain(o.from))
+		term.Plain(run.VerbLine("reembed", o.Dir, o.CollectionName)), term.Plain(o.from))
 }

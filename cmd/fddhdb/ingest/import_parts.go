@@ -1,4 +1,4 @@
-package command
+package ingest
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -44,7 +45,7 @@ func (o *importing) identity() importID {
 		return importID{}
 	}
 	command, files := sha256.New(), sha256.New()
-	o.f.Visit(func(f *pflag.Flag) {
+	o.Flags.Visit(func(f *pflag.Flag) {
 		if slices.Contains(harmlessFlags, f.Name) {
 			return
 		}
@@ -149,12 +150,12 @@ func (o *importing) deleteMark() error {
 	if err := b.Mark(o.id.name(o.store.Into), nil); err != nil {
 		return err
 	}
-	return b.Commit(o.ctx)
+	return b.Commit(o.Ctx)
 }
 
 // begin begins at the row of --from-row, or where the same import was interrupted, and tells of the latter.
 func (o *importing) begin() error {
-	mark, err := o.id.mark(o.ctx, o.store.To, o.store.Into)
+	mark, err := o.id.mark(o.Ctx, o.store.To, o.store.Into)
 	if errors.Is(err, errors.ErrUnsupported) { // nothing keeps marks there
 		o.id, err = importID{}, nil
 	}
@@ -165,7 +166,7 @@ func (o *importing) begin() error {
 		o.store.Mark, o.marked = o.mark, mark != nil
 	}
 	switch {
-	case o.given("from-row"):
+	case o.Given("from-row"):
 		o.store.Rows = o.fromRow
 		if rows := o.Rows(); rows >= 0 && o.fromRow > rows {
 			return exit.Usagef("--from-row %d: the files have %s", o.fromRow, term.Plural(rows, "row", "rows"))
@@ -197,14 +198,14 @@ func (o *importing) rowsIn(n int) string { return o.ofRows(n) + " rows are in" }
 
 // nameItem gives an item its key by --number-from.
 func (o *importing) nameItem(row int, item *db.Item) error {
-	numbered := o.given("number-from")
+	numbered := o.Given("number-from")
 	switch {
 	case numbered && item.Key != "":
 		return &rows.Error{Err: fmt.Errorf("%s: row %d has the key %q, and --number-from would give it another",
 			o.Names(), row, item.Key)}
 	case numbered:
 		item.Key = strconv.Itoa(o.numberFrom + row)
-	case item.Key == "" && (o.store.Into.ID() == 0 || o.at != nil): // of a cluster, which has no counter
+	case item.Key == "" && (o.store.Into.ID() == 0 || o.At != nil): // of a cluster, which has no counter
 		return &rows.Error{Err: fmt.Errorf("%s: row %d has no key: --keys and --key-column say where keys are, --number-from 0 numbers the rows",
 			o.Names(), row)}
 	}
@@ -222,20 +223,11 @@ func (o *importing) failed(err error) error {
 	case in == 0:
 		return err
 	case isBad:
-		return &partlyError{exit.Failedf("%w", err), fmt.Sprintf(
+		return &run.PartlyError{Err: exit.Failedf("%w", err), In: fmt.Sprintf(
 			"%s: --on-error skip leaves such rows out and goes on; with a file that you have corrected, --from-row %d goes on", o.rowsIn(in), in)}
 	case o.id == (importID{}) && o.names.Pictures.Folder == "":
-		return &partlyError{err, fmt.Sprintf("%s: with the same input, --from-row %d goes on",
+		return &run.PartlyError{Err: err, In: fmt.Sprintf("%s: with the same input, --from-row %d goes on",
 			o.rowsIn(in), in)}
 	}
-	return &partlyError{err, o.rowsIn(in) + ": give the same command again to go on"}
+	return &run.PartlyError{Err: err, In: o.rowsIn(in) + ": give the same command again to go on"}
 }
-
-// A partlyError is the error of an import that has stored some of its items.
-type partlyError struct {
-	err error
-	in  string // what is stored, and how to go on
-}
-
-func (e *partlyError) Error() string { return e.err.Error() + "; " + e.in }
-func (e *partlyError) Unwrap() error { return e.err }

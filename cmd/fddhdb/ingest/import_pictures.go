@@ -1,4 +1,4 @@
-package command
+package ingest
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -31,10 +32,10 @@ const pictureModality = "image"
 func (o *importing) choosePictures() error {
 	p := &o.names.Pictures
 	p.Hash = o.names.Hash
-	p.Open = o.pictureEncoders
+	p.Open = PictureEncoders(o.Verb)
 	if o.makes && p.Hash == "" {
-		encoders, dim, err := o.newEncoders("--encoder", cmp.Or(o.encoder, encoder.Look), pictureModality,
-			db.InputFile)
+		encoders, dim, err := newEncoders(o.Verb, "--encoder", cmp.Or(o.encoder, encoder.Look),
+			pictureModality, db.InputFile)
 		p.Modality, p.Encoders = db.Modality{Name: pictureModality, Dim: dim}, encoders
 		return err
 	}
@@ -43,7 +44,7 @@ func (o *importing) choosePictures() error {
 
 // sameEncoder refuses --encoder where a collection that is there has another one.
 func (o *importing) sameEncoder(c api.Collection) error {
-	schema, err := c.Schema(o.ctx)
+	schema, err := c.Schema(o.Ctx)
 	if err != nil || o.encoder == "" {
 		return err
 	}
@@ -56,15 +57,19 @@ func (o *importing) sameEncoder(c api.Collection) error {
 	return exit.Usagef("--encoder: collection %q is there, and has another encoder: leave the flag out, or change the encoder by fddhdb reembed", c.Name())
 }
 
-// pictureEncoders returns the encoders of files that the collection has.
-func (v *verb) pictureEncoders(schema db.Schema) (all []source.PictureEncoder, err error) {
+// PictureEncoders returns the encoders of files that the collection has.
+func PictureEncoders(v *run.Verb) func(db.Schema) ([]source.PictureEncoder, error) {
+	return func(schema db.Schema) ([]source.PictureEncoder, error) { return pictureEncoders(v, schema) }
+}
+
+func pictureEncoders(v *run.Verb, schema db.Schema) (all []source.PictureEncoder, err error) {
 	for i, m := range schema.Encoders {
 		if m.Input != db.InputFile {
 			continue
 		}
 		e := source.PictureEncoder{Modality: m.Modality}
 		if e.OfPicture, _ = encoder.OfPicture(m.Command); e.OfPicture == nil {
-			p, err := trusted(v.dir, v.collection, &schema.Encoders[i])
+			p, err := Trusted(v.Dir, v.CollectionName, &schema.Encoders[i])
 			if err != nil {
 				return nil, err
 			}
@@ -81,7 +86,7 @@ func (v *verb) pictureEncoders(schema db.Schema) (all []source.PictureEncoder, e
 	}
 	if len(all) == 0 {
 		return nil, exit.Usagef("--pictures: collection %q has no encoder of pictures: %s --set %s=COMMAND stores one",
-			v.collection, encoderVerb(v.dir, v.collection, db.InputFile), schema.Modalities[0].Name)
+			v.CollectionName, EncoderVerb(v.Dir, v.CollectionName, db.InputFile), schema.Modalities[0].Name)
 	}
 	return all, nil
 }
@@ -92,7 +97,7 @@ func (v *verb) pictureEncoders(schema db.Schema) (all []source.PictureEncoder, e
 func (o *importing) syncFolders(d api.Database, c api.Collection, p *source.Pictures) error {
 	name := fmt.Sprintf("fddhdb pictures/%d", c.ID())
 	var noted []string
-	value, err := d.Mark(o.ctx, name)
+	value, err := d.Mark(o.Ctx, name)
 	switch {
 	case err == nil:
 		err = json.Unmarshal(value, &noted)
@@ -120,7 +125,7 @@ func (o *importing) syncFolders(d api.Database, c api.Collection, p *source.Pict
 	}
 	b := d.NewBatch()
 	if err = b.Mark(name, value); err == nil {
-		err = b.Commit(o.ctx)
+		err = b.Commit(o.Ctx)
 	}
 	if errors.Is(err, errors.ErrUnsupported) { // nothing keeps marks there, and --sync is refused
 		return nil
@@ -132,7 +137,7 @@ func (o *importing) syncFolders(d api.Database, c api.Collection, p *source.Pict
 // moved: all their pictures are in this one. A folder without any picture of the collection is not mounted,
 // or was moved, or is one of another machine. Nothing tells these apart, so its pictures stay.
 func (o *importing) findGone(c api.Collection, p *source.Pictures, folders []string) ([]string, error) {
-	gone, there, err := p.Gone(o.ctx, c)
+	gone, there, err := p.Gone(o.Ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +177,6 @@ func (o *importing) deleteGone(c api.Collection) error {
 	if o.dryRun || len(o.gone) == 0 {
 		return nil
 	}
-	_, err := c.Delete(o.ctx, o.gone...)
+	_, err := c.Delete(o.Ctx, o.gone...)
 	return err
 }

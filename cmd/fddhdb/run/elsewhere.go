@@ -1,15 +1,13 @@
-package command
+package run
 
 import (
 	"cmp"
 	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db/api"
 )
 
@@ -21,22 +19,11 @@ type Elsewhere struct {
 	// Open opens the database for a verb, which closes it.
 	Open func(ctx context.Context) (api.Database, error)
 
-	verbs []string // that AddVerbs has added
+	verbs []string // of the program
 }
 
-// AddVerbs adds to a program the verbs about collections and items, and their groups. Each is a verb of
-// fddhdb without DIR. It leaves out verbs that need a list of the items or a folder. It returns the verbs by
-// name. An error of a verb may have a command line of fddhdb in its text: see Words.
-func (at *Elsewhere) AddVerbs(root *cobra.Command, p *term.Printer,
-	stdin io.Reader) map[string]*cobra.Command {
-	e := &env{Printer: p, stdin: stdin, at: at}
-	root.AddGroup(dataGroups...)
-	all := []*cobra.Command{
-		initCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), exportCommand(e),
-		trainCommand(e), searchCommand(e), indexCommand(e),
-		updateCommand(e), modelsCommand(e), activateCommand(e), dropCommand(e),
-		countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e),
-	}
+// Add adds verbs to the program, each without DIR, and returns them by name.
+func (at *Elsewhere) Add(root *cobra.Command, all []*cobra.Command) map[string]*cobra.Command {
 	verbs := map[string]*cobra.Command{}
 	for _, c := range all {
 		verbs[c.Name()] = c

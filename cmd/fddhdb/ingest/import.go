@@ -1,4 +1,4 @@
-package command
+package ingest
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/forms"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/run"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
@@ -28,7 +29,7 @@ import (
 
 // An importing is a run of import.
 type importing struct {
-	*verb
+	*run.Verb
 	vectors                           flags.NamedList
 	names                             source.FileNames // but for those of vectors
 	items, texts, index, words, model string
@@ -50,8 +51,8 @@ type importing struct {
 	gone    []string  // keys that --sync deletes
 }
 
-func importCommand(e *env) *cobra.Command {
-	v := e.verb(groupItems, "import DIR (FILE | FOLDER | --vectors NAME=FILE)", "Bring items in from files", `
+func ImportCommand(e *run.Env) *cobra.Command {
+	v := e.NewVerb(run.GroupItems, "import DIR (FILE | FOLDER | --vectors NAME=FILE)", "Bring items in from files", `
 		Import stores items from files: whole items from one file, or a file for each
 		part of the items, whose row i is item i. - is standard input. FILE alone is that of
 		--items, and FOLDER that of --pictures.
@@ -147,8 +148,8 @@ func importCommand(e *env) *cobra.Command {
 		fddhdb import wiki.db --vectors image=new_image.npy --keys new_keys.txt \
 		    --on-error skip
 		fddhdb import wiki.db --keys keys.txt --labels better_labels.txt --merge
-		fddhdb import news.db --model wiki.model`).onCollection()
-	o, f := newImporting(v), v.f
+		fddhdb import news.db --model wiki.model`).OnCollection()
+	o, f := newImporting(v), v.Flags
 	f.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
 	f.StringVar(&o.names.Codes, "codes", "", "packed codes, a `FILE`.npy")
 	f.StringVar(&o.names.Labels, "labels", "", "labels, a `FILE`: a matrix, classes or text")
@@ -181,8 +182,8 @@ func importCommand(e *env) *cobra.Command {
 	f.Var(flags.Choice[importer.Duplicates]{Words: []string{"error", "first", "last"},
 		Value: &opt.OnDuplicate}, "on-duplicate", "which row with a key that comes twice is stored, or neither")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, store nothing")
-	v.count(&o.numberFrom, "number-from", 0, 0, "keys are numbers: row 0 has `N` (default: the next free ones)")
-	v.count(&o.fromRow, "from-row", 0, 0, "begin at row `N`, from 0 (default: where this import was interrupted)")
+	v.Count(&o.numberFrom, "number-from", 0, 0, "keys are numbers: row 0 has `N` (default: the next free ones)")
+	v.Count(&o.fromRow, "from-row", 0, 0, "begin at row `N`, from 0 (default: where this import was interrupted)")
 	f.BoolVar(&o.makes, "init", false, "create the database or the collection first")
 	f.StringVar(&o.model, "model", "", "a model of export --model, a `FILE`, and no items")
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
@@ -190,25 +191,25 @@ func importCommand(e *env) *cobra.Command {
 	usage.Matter(f, "init", "vectors", "labels", "keys", "items", "key-column", "label-column",
 		"vector-column", "folder-labels", "thumbnails", "merge", "on-error", "on-duplicate", "dry-run",
 		"pictures", "texts", "hash", "encoder", "sync")
-	return v.does(func() error {
+	return v.Does(func() error {
 		if o.model != "" {
-			return v.importModel(o.model)
+			return importModel(v, o.model)
 		}
 		return o.run()
 	})
 }
 
-func newImporting(v *verb) *importing {
-	return &importing{verb: v, vectors: flags.NamedList{Kind: "NAME=FILE"},
+func newImporting(v *run.Verb) *importing {
+	return &importing{Verb: v, vectors: flags.NamedList{Kind: "NAME=FILE"},
 		vectorColumns: flags.NamedList{Kind: "MODALITY=COLUMN"}}
 }
 
 // named sets the flag of a file or folder that is named without one.
 func (o *importing) named() error {
-	if len(o.args) < 2 {
+	if len(o.Args) < 2 {
 		return nil
 	}
-	file, more := o.args[1], o.args[2:]
+	file, more := o.Args[1], o.Args[2:]
 	flag := "items"
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
 		flag = "pictures"
@@ -219,10 +220,10 @@ func (o *importing) named() error {
 			file, more[0])
 	case file == "":
 		return exit.Usagef("\"\": the name of a file or folder is expected")
-	case o.given(flag):
+	case o.Given(flag):
 		return exit.Usagef("%q and --%s: one of them is possible in an import", file, flag)
 	}
-	return o.f.Set(flag, file)
+	return o.Flags.Set(flag, file)
 }
 
 func (o *importing) run() error {
@@ -298,54 +299,54 @@ func (o *importing) check() error {
 	n := &o.names
 	var whole []string // flags of sources of whole items
 	for _, flag := range []string{"items", "pictures", "texts"} {
-		if o.f.Lookup(flag).Value.String() != "" {
+		if o.Flags.Lookup(flag).Value.String() != "" {
 			whole = append(whole, "--"+flag)
 		}
 	}
 	pictures := n.Pictures.Folder != ""
 	hashes := pictures || o.texts != ""
-	if hashes && !o.given("on-error") {
+	if hashes && !o.Given("on-error") {
 		o.skip = true // one of thousands of pictures is always broken
 	}
 	parts := len(o.vectors.List) > 0 || n.Codes != "" || n.Labels != "" || n.Fields != ""
 	for _, flag := range []string{"key-column", "label-column", "label-separator", "vector-column",
 		"field-column",
 		"ignore-unknown"} {
-		if o.given(flag) && o.items+o.texts == "" {
+		if o.Given(flag) && o.items+o.texts == "" {
 			return exit.Usagef("--%s is about the columns of --items or --texts, which is missing", flag)
 		}
 	}
 	for _, flag := range []string{"encoder", "folder-labels", "thumbnails", "sync"} {
-		if o.given(flag) && !pictures {
+		if o.Given(flag) && !pictures {
 			return exit.Usagef("--%s is about --pictures, which is missing", flag)
 		}
 	}
 	switch {
-	case o.given("encoder") && o.given("hash"):
+	case o.Given("encoder") && o.Given("hash"):
 		return exit.Usagef("--encoder and --hash: a collection has vectors of pictures, or codes: one of them")
-	case o.given("encoder") && !o.makes:
+	case o.Given("encoder") && !o.makes:
 		return exit.Usagef("--encoder is about --init: fddhdb encoder --input file --set changes that of a collection")
-	case o.given("hash") && !hashes:
+	case o.Given("hash") && !hashes:
 		return exit.Usagef("--hash makes the codes of --pictures or --texts, which is missing: init --hash declares a collection")
-	case o.given("text-column") && o.texts == "":
+	case o.Given("text-column") && o.texts == "":
 		return exit.Usagef("--text-column is about the columns of --texts, which is missing")
-	case o.given("on-duplicate") && o.items+o.texts+n.Keys == "":
+	case o.Given("on-duplicate") && o.items+o.texts+n.Keys == "":
 		return exit.Usagef("--on-duplicate is about the keys of --items, --texts or --keys, which is missing")
-	case o.given("number-from") && hashes:
+	case o.Given("number-from") && hashes:
 		return exit.Usagef("--number-from: the key of a picture is its path, that of a text its number or a column")
 	case len(whole) > 1:
 		return exit.Usagef("%s: one of them is possible in an import", strings.Join(whole, " and "))
-	case o.given("label-separator") && n.Options.Mapping.Separator == "":
+	case o.Given("label-separator") && n.Options.Mapping.Separator == "":
 		return exit.Usagef("--label-separator \"\": the text between labels is expected, such as a comma")
-	case o.given("index") && o.index == "":
+	case o.Given("index") && o.index == "":
 		return exit.Usagef("--index \"\": all, none or the names of fields are expected")
-	case o.given("index-words") && o.words == "":
+	case o.Given("index-words") && o.words == "":
 		return exit.Usagef("--index-words \"\": all, none or the names of text fields are expected")
 	case (o.index != "" || o.words != "") && !o.makes:
 		return exit.Usagef("--index and --index-words are about --init: fddhdb alter indexes fields of a collection that is there")
 	case len(whole) > 0 && (parts || n.Keys != "" || n.LabelNames != ""):
 		return exit.Usagef("%s has whole items: the other files do not go with it; --merge adds to items that are there", whole[0])
-	case n.Keys != "" && o.given("number-from"):
+	case n.Keys != "" && o.Given("number-from"):
 		return exit.Usagef("--keys and --number-from: one of them says the keys")
 	case o.fromStdin() > 1:
 		return exit.Usagef("- is to be read twice: standard input is one file")
@@ -367,13 +368,13 @@ func (o *importing) check() error {
 	return nil
 }
 
-// stdinName is the name that stands for standard input.
-const stdinName = "-"
+// StdinName is the name that stands for standard input.
+const StdinName = "-"
 
 // fromStdin returns how many files are standard input.
 func (o *importing) fromStdin() (n int) {
 	for _, v := range append(o.vectors.List, flags.Named{Value: o.items}) {
-		if v.Value == stdinName {
+		if v.Value == StdinName {
 			n++
 		}
 	}
@@ -385,10 +386,10 @@ func (o *importing) readStdin() (err error) {
 	switch {
 	case o.fromStdin() == 0:
 		return nil
-	case o.session != nil:
+	case o.Session != nil:
 		return exit.Usagef("-: the shell reads its lines from standard input: import from a file, or outside of the shell")
 	}
-	o.stdin, err = source.ReadStdin(o.ctx, o.verb.stdin, o.items == "", func(bytes int64) {
+	o.stdin, err = source.ReadStdin(o.Ctx, o.Verb.Stdin, o.items == "", func(bytes int64) {
 		o.Progress().Bytes("reading standard input", bytes, 0)
 	})
 	return err
@@ -396,7 +397,7 @@ func (o *importing) readStdin() (err error) {
 
 // input returns what a flag names: the file, or for "-" the copy of standard input.
 func (o *importing) input(file string) source.Input {
-	if file == stdinName && o.stdin != nil {
+	if file == StdinName && o.stdin != nil {
 		return o.stdin.Input
 	}
 	return source.Input{Path: file, Name: file}
@@ -432,25 +433,25 @@ func (o *importing) load() error {
 	if err := o.open(); err != nil {
 		return err
 	}
-	defer o.Close()
-	dir := o.dir
+	defer o.Files.Close()
+	dir := o.Dir
 	switch {
 	case !o.makes:
-		return o.change(func() error { return o.loadInto(o.d, o.c) })
+		return o.Change(func() error { return o.loadInto(o.DB, o.Collection) })
 	case o.dryRun: // in a database that goes afterwards
 		there := false
-		err := o.openAnd(o.ctx, dir, &db.Options{ReadOnly: true}, func(p place) error {
-			_, err := p.d.Collection(o.ctx, o.collection)
+		err := o.OpenAnd(o.Ctx, dir, &db.Options{ReadOnly: true}, func(p run.Place) error {
+			_, err := p.DB.Collection(o.Ctx, o.CollectionName)
 			there = err == nil && o.Made != nil
 			if err == nil && !there {
-				return fmt.Errorf("%w: collection %q: import into it without --init, or name another one with --collection", db.ErrExists, o.collection)
+				return fmt.Errorf("%w: collection %q: import into it without --init, or name another one with --collection", db.ErrExists, o.CollectionName)
 			}
 			return nil
 		})
 		switch {
 		case there:
-			return o.change(func() error { return o.loadInto(o.d, o.c) })
-		case err != nil && !(errors.Is(err, db.ErrNotDatabase) && isEmpty(dir)):
+			return o.Change(func() error { return o.loadInto(o.DB, o.Collection) })
+		case err != nil && !(errors.Is(err, db.ErrNotDatabase) && run.IsEmpty(dir)):
 			return err
 		}
 		tmp, err := os.MkdirTemp("", "fddhdb-dry-run-")
@@ -460,14 +461,14 @@ func (o *importing) load() error {
 		defer os.RemoveAll(tmp)
 		dir = filepath.Join(tmp, "db")
 	}
-	return o.withNew(o.ctx, dir, o.loadNew)
+	return o.WithNew(o.Ctx, dir, o.loadNew)
 }
 
 // loadNew creates the collection for the files and loads them. If an interrupted import of the same files has
 // created it already, it goes on with that one. Pictures and texts go into a collection that is there. If it
 // fails and nothing is stored, there is no collection.
 func (o *importing) loadNew(d api.Database) error {
-	schema, err := o.Schema()
+	schema, err := o.Files.Schema()
 	if err == nil && o.index != "" {
 		schema.Fields, err = indexed(schema.Fields, "index", o.index,
 			func(f *db.Field, in bool) { f.Indexed = in })
@@ -479,23 +480,23 @@ func (o *importing) loadNew(d api.Database) error {
 	if err != nil {
 		return err
 	}
-	c, err := d.CreateCollection(o.ctx, o.collection, schema)
+	c, err := d.CreateCollection(o.Ctx, o.CollectionName, schema)
 	if errors.Is(err, db.ErrExists) {
 		err = exit.Wrap(err, "leave out --init to import into it, or name another one with --collection")
-		old, there := d.Collection(o.ctx, o.collection)
+		old, there := d.Collection(o.Ctx, o.CollectionName)
 		switch {
 		case there != nil:
 			return err
 		case o.Made != nil && o.index+o.words != "":
 			return exit.Usagef("--index and --index-words are of a new collection, and %q is there: %s --index FIELD and --index-words FIELD change it",
-				o.collection, verbLine("alter", o.dir, o.collection))
+				o.CollectionName, run.VerbLine("alter", o.Dir, o.CollectionName))
 		case o.Made != nil:
 			if err := o.sameEncoder(old); err != nil {
 				return err
 			}
 			return o.loadInto(d, old)
 		}
-		if mark, bad := o.id.mark(o.ctx, d, old); bad != nil || mark == nil {
+		if mark, bad := o.id.mark(o.Ctx, d, old); bad != nil || mark == nil {
 			return err
 		}
 		o.created = &schema
@@ -509,7 +510,7 @@ func (o *importing) loadNew(d api.Database) error {
 		// From here on the same command goes on with this collection.
 		b := d.NewBatch()
 		if err = o.putMark(b, c, rows.Done{}); err == nil {
-			err = b.Commit(o.ctx)
+			err = b.Commit(o.Ctx)
 		}
 		if errors.Is(err, errors.ErrUnsupported) { // nothing keeps marks there
 			o.id, err = importID{}, nil
@@ -518,9 +519,9 @@ func (o *importing) loadNew(d api.Database) error {
 	if err == nil {
 		err = o.loadInto(d, c)
 	}
-	var partly *partlyError
+	var partly *run.PartlyError
 	if err != nil && !errors.As(err, &partly) {
-		err = errors.Join(err, d.DropCollection(context.WithoutCancel(o.ctx), c.Name()))
+		err = errors.Join(err, d.DropCollection(context.WithoutCancel(o.Ctx), c.Name()))
 	}
 	return err
 }
@@ -556,7 +557,7 @@ func indexed(fields []db.Field, flag, index string, set func(f *db.Field, in boo
 
 // loadInto stores the items of all rows.
 func (o *importing) loadInto(d api.Database, c api.Collection) error {
-	if err := o.Check(o.ctx, c, o.names.Options.Merge); err != nil {
+	if err := o.Check(o.Ctx, c, o.names.Options.Merge); err != nil {
 		return err
 	}
 	pictures, slow := o.pictures()
@@ -582,12 +583,12 @@ func (o *importing) loadInto(d api.Database, c api.Collection) error {
 			return err
 		}
 	}
-	err := o.store.Run(o.ctx, o.Together)
+	err := o.store.Run(o.Ctx, o.Together)
 	if err == nil && o.marked {
 		err = o.deleteMark()
 	}
 	if err != nil {
-		return o.failed(rightLine(err))
+		return o.failed(run.RightLine(err))
 	}
 	return o.deleteGone(c)
 }
@@ -612,7 +613,7 @@ func (o *importing) report(took float64) error {
 	if o.Whole != nil {
 		columns = o.Whole.Columns()
 	}
-	if o.json {
+	if o.JSON {
 		return o.PrintJSON(struct {
 			Items   int                     `json:"items"`
 			Skipped int                     `json:"skipped"`
@@ -639,7 +640,7 @@ func (o *importing) report(took float64) error {
 	}
 	if o.created != nil && (o.Whole != nil || o.Made != nil) {
 		// The user did not declare this schema: it was derived from the data.
-		o.Printf("collection %s, from %s: %s\n", o.collection, o.Names(),
+		o.Printf("collection %s, from %s: %s\n", o.CollectionName, o.Names(),
 			forms.DescribeSchema(*o.created))
 	}
 	more := ""
