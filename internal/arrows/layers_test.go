@@ -35,8 +35,8 @@ const (
 
 // ground is what all rooms of the database may import, and state what those above it may.
 var (
-	ground = names{"codec", "db/event", "db/fault", "db/internal/signal", "db/internal/words",
-		"db/internal/work", "db/report",
+	ground = names{"codec", "db/event", "db/fault", "db/internal/pmap", "db/internal/signal",
+		"db/internal/words", "db/internal/work", "db/report",
 		"internal/cells", "internal/instant", "internal/quant", "mih", "model", "model/eval", "model/fit"}
 	state = ground.and("db/internal/record", "db/internal/spaces", "db/internal/state", "db/internal/store")
 )
@@ -101,7 +101,7 @@ var house = plan{
 		{"db/internal/jsonform": nil, "db/internal/signal": nil},
 		{"db/fault": {pebble}},
 		{"db/backup": nil, "db/report": nil, "db/internal/where": {roaring}},
-		{"db/event": nil, "db/internal/work": nil},
+		{"db/event": nil, "db/internal/pmap": nil, "db/internal/work": nil},
 
 		// Codes: how they are learned, how they are found, and their form.
 		{"model/eval": nil, "model/fit": {gonum}},

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
-	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -137,17 +136,6 @@ func TestRefusedCodes(t *testing.T) {
 		err.Error() != `unknown set "X": there are U, C, L and S` {
 		t.Error(err)
 	}
-}
-
-// zipf2 returns the chance that two draws among n, with weights 1/rank^s, are equal.
-func zipf2(n int, s float64) float64 {
-	sum, squares := 0.0, 0.0
-	for i := range n {
-		w := math.Pow(float64(i+1), -s)
-		sum += w
-		squares += w * w
-	}
-	return squares / (sum * sum)
 }
 
 func distinct(codes codec.Codes) map[string]int {

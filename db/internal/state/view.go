@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/pmap"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
@@ -201,10 +202,10 @@ func (v *View) CodeSets() iter.Seq2[*CodeSetView, *CollectionView] {
 // A Catalogue holds all collections as readers see them. It is immutable: With and without return another
 // one, at a cost of some 100 bytes a level of its maps. Both maps have the same collections.
 type Catalogue struct {
-	Collections persistentMap[uint32, *CollectionView] // by id
-	IDs         persistentMap[string, uint32]          // by name
-	Tables      TableBytes                             // the sum of CollectionView.tables
-	Rerank      TableBytes                             // the sum of CollectionView.rerank
+	Collections pmap.Map[uint32, *CollectionView] // by id
+	IDs         pmap.Map[string, uint32]          // by name
+	Tables      TableBytes                        // the sum of CollectionView.tables
+	Rerank      TableBytes                        // the sum of CollectionView.rerank
 }
 
 // With returns the catalogue with these collections in place of those with the same ids. The id and the name
@@ -215,9 +216,9 @@ func (c Catalogue) With(changed ...*CollectionView) Catalogue {
 		if old, found := c.Collections.Get(cv.ID); found {
 			c.Tables, c.Rerank = c.Tables.minus(old.tables), c.Rerank.minus(old.rerank)
 		} else {
-			c.IDs = c.IDs.set(cv.Name, cv.ID, owned) // a name never changes
+			c.IDs = c.IDs.Set(cv.Name, cv.ID, owned) // a name never changes
 		}
-		c.Collections = c.Collections.set(cv.ID, cv, owned)
+		c.Collections = c.Collections.Set(cv.ID, cv, owned)
 		c.Tables, c.Rerank = c.Tables.plus(cv.tables), c.Rerank.plus(cv.rerank)
 	}
 	return c
@@ -226,8 +227,8 @@ func (c Catalogue) With(changed ...*CollectionView) Catalogue {
 // without returns the catalogue without a collection, which may be absent.
 func (c Catalogue) without(id uint32) Catalogue {
 	if old, found := c.Collections.Get(id); found {
-		c.IDs = c.IDs.without(old.Name)
-		c.Collections = c.Collections.without(id)
+		c.IDs = c.IDs.Without(old.Name)
+		c.Collections = c.Collections.Without(id)
 		c.Tables, c.Rerank = c.Tables.minus(old.tables), c.Rerank.minus(old.rerank)
 	}
 	return c

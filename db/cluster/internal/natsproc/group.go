@@ -76,13 +76,6 @@ func (g *Group) Index(name string) int {
 	return -1
 }
 
-// Pid returns the process id of the latest run of server i.
-func (g *Group) Pid(i int) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.processes[i].cmd.Process.Pid
-}
-
 // Kill ends server i as a power failure would, but for the page cache of the operating system, which
 // survives. It returns when the process is gone.
 func (g *Group) Kill(i int) error {

@@ -1,4 +1,4 @@
-package state
+package pmap
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // A persistent map is a map, and older ones stay what they were, whatever is made of them.
 func TestPersistentMapIsAMap(t *testing.T) {
 	type state struct {
-		is   persistentMap[string, int]
+		is   Map[string, int]
 		want map[string]int
 	}
 	check := func(t *rapid.T, s state) {
@@ -50,10 +50,10 @@ func TestPersistentMapIsAMap(t *testing.T) {
 			}
 			for _, key := range rapid.SliceOfN(keys, 1, 20).Draw(t, "keys") {
 				if rapid.Bool().Draw(t, "remove") {
-					next.is = next.is.without(key)
+					next.is = next.is.Without(key)
 					delete(next.want, key)
 				} else {
-					next.is, next.want[key] = next.is.set(key, i, false), i
+					next.is, next.want[key] = next.is.Set(key, i, false), i
 				}
 			}
 			states = append(states, next)
@@ -67,9 +67,9 @@ func TestPersistentMapIsAMap(t *testing.T) {
 // Keys whose hashes begin alike are told apart by another hash.
 func TestPersistentMapOfManyKeys(t *testing.T) {
 	const n = 20_000 // some 200 pairs have the same first 20 bits
-	var m persistentMap[uint32, uint32]
+	var m Map[uint32, uint32]
 	for i := range uint32(n) {
-		m = m.set(i, i, false)
+		m = m.Set(i, i, false)
 	}
 	all, depth := m, 0
 	var look func(node *trieNode[uint32, uint32], level int)
@@ -87,7 +87,7 @@ func TestPersistentMapOfManyKeys(t *testing.T) {
 	}
 	for i := range uint32(n) {
 		if i%3 > 0 {
-			m = m.without(i)
+			m = m.Without(i)
 		}
 	}
 	for i := range uint32(n + 100) {
@@ -99,7 +99,7 @@ func TestPersistentMapOfManyKeys(t *testing.T) {
 		}
 	}
 	for i := range uint32(n) {
-		m = m.without(i)
+		m = m.Without(i)
 	}
 	if m.Len() != 0 || m.root != nil {
 		t.Errorf("%d keys are left", m.Len())

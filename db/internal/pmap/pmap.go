@@ -1,4 +1,7 @@
-package state
+// Package pmap is an immutable map of which another version costs little.
+//
+// Invariant: a map that somebody has seen never changes.
+package pmap
 
 import (
 	"hash/maphash"
@@ -7,14 +10,14 @@ import (
 	"slices"
 )
 
-// A persistentMap is an immutable map. set and without return another map, which shares all but the path to
+// A Map is an immutable map. Set and Without return another map, which shares all but the path to
 // the key with the old one: a commit pays only for the collections that it changes. The zero value is empty.
 // Safe for concurrent use.
 //
 // It is a trie over the hash of the key. A node has up to 32 slots, one for each value of five bits of the
 // hash, and stores only the used ones. After trieLevels levels the path continues with another hash of the
 // key, so keys with equal hashes separate in the end.
-type persistentMap[K comparable, V any] struct {
+type Map[K comparable, V any] struct {
 	root *trieNode[K, V] // nil: no keys
 	n    int             // keys
 }
@@ -64,10 +67,10 @@ func (p *triePath[K]) next() uint32 {
 func (n *trieNode[K, V]) slot(bit uint32) int { return bits.OnesCount32(n.used & (bit - 1)) }
 
 // Len returns the number of keys.
-func (m persistentMap[K, V]) Len() int { return m.n }
+func (m Map[K, V]) Len() int { return m.n }
 
 // Get returns the value of a key.
-func (m persistentMap[K, V]) Get(key K) (value V, found bool) {
+func (m Map[K, V]) Get(key K) (value V, found bool) {
 	path := triePath[K]{key: key}
 	for n := m.root; n != nil; {
 		bit := path.next()
@@ -86,9 +89,9 @@ func (m persistentMap[K, V]) Get(key K) (value V, found bool) {
 	return value, false
 }
 
-// set returns the map with a value for the key, in place of any other. With owned it may change the nodes of
+// Set returns the map with a value for the key, in place of any other. With owned it may change the nodes of
 // m instead of copying them: nobody else may have seen m, and m must not be used any more.
-func (m persistentMap[K, V]) set(key K, value V, owned bool) persistentMap[K, V] {
+func (m Map[K, V]) Set(key K, value V, owned bool) Map[K, V] {
 	root, added := m.root.set(triePath[K]{key: key}, value, owned)
 	if added {
 		m.n++
@@ -130,8 +133,8 @@ func (n *trieNode[K, V]) set(path triePath[K], value V, owned bool) (_ *trieNode
 	return n, added
 }
 
-// without returns the map without the key.
-func (m persistentMap[K, V]) without(key K) persistentMap[K, V] {
+// Without returns the map without the key.
+func (m Map[K, V]) Without(key K) Map[K, V] {
 	if _, found := m.Get(key); found {
 		m.root = m.root.without(triePath[K]{key: key})
 		m.n--
@@ -161,7 +164,7 @@ func (n *trieNode[K, V]) without(path triePath[K]) *trieNode[K, V] {
 }
 
 // All yields the entries in no particular order.
-func (m persistentMap[K, V]) All() iter.Seq2[K, V] {
+func (m Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) { m.root.yield(yield) }
 }
 
@@ -180,7 +183,7 @@ func (n *trieNode[K, V]) yield(yield func(K, V) bool) bool {
 }
 
 // Values yields the values in no particular order.
-func (m persistentMap[K, V]) Values() iter.Seq[V] {
+func (m Map[K, V]) Values() iter.Seq[V] {
 	return func(yield func(V) bool) {
 		m.root.yield(func(_ K, value V) bool { return yield(value) })
 	}
