@@ -12,10 +12,11 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/oracle"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // check compares everything that can be read with the model.
-func (h *history) check(*Op) error {
+func (h *history) check(*program.Op) error {
 	got := map[string]string{}
 	for m, err := range h.d.Marks(h.ctx, "") {
 		if err != nil {
@@ -74,7 +75,7 @@ func (h *history) checkCollection(c *collection, handle *db.Collection) error {
 	}
 	s, err := handle.Schema()
 	if err != nil || s.IndexOnly != c.indexOnly || s.Bits != c.schema.Bits ||
-		!slices.Equal(s.Modalities, c.schema.Modalities) || !slices.Equal(s.Fields, c.schema.allFields()) {
+		!slices.Equal(s.Modalities, c.schema.Modalities) || !slices.Equal(s.Fields, c.schema.AllFields()) {
 		return wrong(err, "schema %+v; want %+v, index-only: %v", s, c.schema, c.indexOnly)
 	}
 	labels, err := handle.Labels()
@@ -286,9 +287,9 @@ func (h *history) probe() (map[string][]db.Hit, error) {
 			if err != nil {
 				return nil, err
 			}
-			queries := map[string]db.Query{"by code": {Code: codeOf(sp.bits, 259)}}
+			queries := map[string]db.Query{"by code": {Code: program.CodeOf(sp.bits, 259)}}
 			for _, m := range sp.modalities {
-				queries["by "+m] = db.Query{From: m, Vector: vectorOf(c.modality(m), 3)}
+				queries["by "+m] = db.Query{From: m, Vector: program.VectorOf(c.modality(m), 3)}
 			}
 			for what, q := range queries {
 				q.K = len(c.items) + 1
@@ -326,7 +327,7 @@ func firstOfSpace(m db.Modality) string { return cmp.Or(m.SpaceOf, m.Name) }
 // there can be none such. The first of them, so many as stored says, are so already.
 //
 // Modalities are the nodes of a graph, and share a space if they are connected.
-func settled(all []db.Modality, stored int, change *Schema) ([]db.Modality, error) {
+func settled(all []db.Modality, stored int, change *program.Schema) ([]db.Modality, error) {
 	all = slices.Clone(all)
 	at := func(name string) int {
 		return slices.IndexFunc(all, func(m db.Modality) bool { return m.Name == name })
@@ -425,7 +426,7 @@ func knownMetric(m db.Metric) bool {
 }
 
 // comparedWith returns the names of the modalities whose vectors a query is compared with.
-func (s *Schema) comparedWith(from, to string) (names []string) {
+func comparedWith(s *program.Schema, from, to string) (names []string) {
 	of := ""
 	for _, m := range s.Modalities {
 		if m.Name == from {

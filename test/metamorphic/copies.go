@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // A duplicate is another database, closed, or a backup. It is a copy of this database,
@@ -23,7 +24,7 @@ type duplicate struct {
 }
 
 // duplicate returns what a copy made by an operation must hold.
-func (h *history) duplicate(op *Op) (*duplicate, error) {
+func (h *history) duplicate(op *program.Op) (*duplicate, error) {
 	answers, err := h.probe()
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (w *world) part(only string, indexOnly bool) *world {
 }
 
 // checkpoint makes a copy, compares it, and keeps it.
-func (h *history) checkpoint(op *Op) error {
+func (h *history) checkpoint(op *program.Op) error {
 	if h.copies[op.Name] != nil {
 		return errPassed
 	}
@@ -81,7 +82,7 @@ func (h *history) checkpoint(op *Op) error {
 }
 
 // switchTo continues with a copy, and makes the present database a copy.
-func (h *history) switchTo(op *Op) error {
+func (h *history) switchTo(op *program.Op) error {
 	to := h.copies[op.Name]
 	if to == nil {
 		return errPassed
@@ -91,7 +92,7 @@ func (h *history) switchTo(op *Op) error {
 }
 
 // discard deletes a copy.
-func (h *history) discard(op *Op) error {
+func (h *history) discard(op *program.Op) error {
 	d := h.copies[op.Name]
 	if d == nil {
 		return errPassed
@@ -170,7 +171,8 @@ func (h *history) checkCopy(made *duplicate, seed uint64) error {
 
 // laneCheckpoint makes a checkpoint while other lanes write. The function that it
 // returns checks the checkpoint.
-func (h *history) laneCheckpoint(op *Op, lanes [][]laneStep, progress []progress) (func() error, error) {
+func (h *history) laneCheckpoint(op *program.Op, lanes [][]laneStep, progress []progress) (func() error,
+	error) {
 	before := h.now.part(op.In, op.IndexOnly)
 	if op.In != "" && before.collections[op.In] == nil {
 		return nil, nil
@@ -207,7 +209,7 @@ func (h *history) repository() (backup.Store, error) {
 	return backup.Folder(filepath.Join(h.dir, "backups"))
 }
 
-func (h *history) backup(op *Op) error {
+func (h *history) backup(op *program.Op) error {
 	if h.backups[op.Name] != nil {
 		return errPassed
 	}
@@ -251,7 +253,7 @@ func (h *history) listed(store backup.Store) error {
 }
 
 // prune keeps the newest backups of each kind, and the backups that these need.
-func (h *history) prune(op *Op) error {
+func (h *history) prune(op *program.Op) error {
 	if len(h.backupOrder) == 0 {
 		return errPassed
 	}
@@ -290,7 +292,7 @@ func (h *history) prune(op *Op) error {
 
 // restore makes a database of a backup and compares it. With Pinned the history
 // continues with that database; with Keep the present one stays, as a copy.
-func (h *history) restore(op *Op) error {
+func (h *history) restore(op *program.Op) error {
 	b := h.backups[op.Name]
 	if b == nil {
 		return errPassed
@@ -342,7 +344,7 @@ func (h *history) laneBackup(lanes [][]laneStep, progress []progress) (func() er
 
 // refused takes over that a read-only database, or an index-only collection, refuses a
 // change. err is the result of the operation in the model, which ignores that.
-func (h *history) refused(op *Op, err error) error {
+func (h *history) refused(op *program.Op, err error) error {
 	if h.d == nil || !h.refuses(op) {
 		return err
 	}
@@ -357,7 +359,7 @@ func (h *history) refused(op *Op, err error) error {
 
 // refuses reports whether the database refuses the change of an operation, whatever it
 // is.
-func (h *history) refuses(op *Op) bool {
+func (h *history) refuses(op *program.Op) bool {
 	changesItems := slices.Contains([]string{
 		"put", "merge", "putif", "fill", "import", "labels", "delete", "deletewhere", "train", "update",
 		"reindex", "restorerevision",
@@ -367,7 +369,7 @@ func (h *history) refuses(op *Op) bool {
 	case op.Do == "mark", op.Do == "import" && h.options.ReadOnly: // an import has a mark
 		return h.options.ReadOnly
 	case op.Do == "batch":
-		return slices.ContainsFunc(op.Ops, func(change Op) bool { return h.refuses(&change) })
+		return slices.ContainsFunc(op.Ops, func(change program.Op) bool { return h.refuses(&change) })
 	case changesItems:
 		c := h.now.collections[op.In]
 		return c != nil && (h.options.ReadOnly || c.indexOnly)
@@ -458,7 +460,7 @@ func (h *history) checkRefusals() error {
 			return err
 		}
 		code := uint64(1)
-		if _, err := handle.Put(h.ctx, c.given("refused", &Item{Code: &code})); !errors.Is(err,
+		if _, err := handle.Put(h.ctx, c.given("refused", &program.Item{Code: &code})); !errors.Is(err,
 			db.ErrReadOnly) {
 			return fmt.Errorf("collection %q: a put: %v, want %v", name, err, db.ErrReadOnly)
 		}

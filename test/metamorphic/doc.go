@@ -2,10 +2,9 @@
 // random options, against a model in memory. The model consists of maps and linear scans.
 // It knows nothing of rows, blocks, tables or postings.
 //
-// A Program is a list of operations, and the options to open the database with. Its text
-// has one JSON object a line. Generate makes a program from a seed. Run runs it, and
-// returns a *Failure at the first operation whose outcome differs from the model's. Shrink
-// removes from a program what the failure does not need.
+// Package program has the language: a program is a list of operations, and the options to open the
+// database with. Generate makes one from a seed. Run runs it, and returns a *Failure at the first operation
+// whose outcome differs from the model's. A program that fails is shrunk to what the failure needs.
 //
 // Operations name what they work on: a collection, a key, a space (by the operation that
 // made it), a snapshot, a backup, a cursor. If nothing has that name, the model predicts

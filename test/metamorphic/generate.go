@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // A Profile says what programs Generate makes.
@@ -25,8 +26,8 @@ type Profile struct {
 type generator struct {
 	*rand.Rand
 	profile Profile
-	p       *Program
-	schemas map[string]*Schema
+	p       *program.Program
+	schemas map[string]*program.Schema
 	spaces  map[string][]string // names by collection
 	open    []string            // names of snapshots
 	backups []string
@@ -40,10 +41,10 @@ type generator struct {
 }
 
 // Generate returns the program of a seed. Equal arguments give the same program.
-func Generate(seed uint64, profile Profile) *Program {
+func Generate(seed uint64, profile Profile) *program.Program {
 	g := &generator{
-		Rand: rand.New(rand.NewPCG(seed, 17)), profile: profile, p: &Program{},
-		schemas: map[string]*Schema{}, spaces: map[string][]string{},
+		Rand: rand.New(rand.NewPCG(seed, 17)), profile: profile, p: &program.Program{},
+		schemas: map[string]*program.Schema{}, spaces: map[string][]string{},
 	}
 	g.keys = 8 + g.IntN(60)
 	g.p.Options = g.options()
@@ -52,9 +53,9 @@ func Generate(seed uint64, profile Profile) *Program {
 		g.add(g.create())
 	}
 	for _, name := range g.collections() {
-		op := Op{Do: "batch"}
+		op := program.Op{Do: "batch"}
 		for range g.IntN(45) { // mostly enough items to train on
-			op.Ops = append(op.Ops, Op{Do: "put", In: name, Key: g.key(), Item: g.item(name, false)})
+			op.Ops = append(op.Ops, program.Op{Do: "put", In: name, Key: g.key(), Item: g.item(name, false)})
 		}
 		g.add(op)
 		if g.IntN(3) > 0 {
@@ -70,7 +71,7 @@ func Generate(seed uint64, profile Profile) *Program {
 	return g.p
 }
 
-func (g *generator) add(op Op) {
+func (g *generator) add(op program.Op) {
 	if op.Do != "" {
 		g.p.Ops = append(g.p.Ops, op)
 	}
@@ -116,8 +117,8 @@ func (g *generator) learned() string {
 	return pick(g, all)
 }
 
-func (g *generator) options() Options {
-	o := Options{
+func (g *generator) options() program.Options {
+	o := program.Options{
 		NoSync:           g.chance(3),
 		CacheBytes:       pick(g, []int64{0, 0, 1, 1 << 20}),
 		IndexCacheBytes:  pick(g, []int64{0, 0, -1, 1, 100_000}),
@@ -131,7 +132,7 @@ func (g *generator) options() Options {
 }
 
 // life returns an operation on the whole database.
-func (g *generator) life() Op {
+func (g *generator) life() program.Op {
 	ops := 80
 	if g.profile.Spaces {
 		ops = 60
@@ -141,7 +142,7 @@ func (g *generator) life() Op {
 		return g.another()
 	case n < 6:
 		g.open = nil
-		op := Op{Do: "reopen"}
+		op := program.Op{Do: "reopen"}
 		if g.chance(2) {
 			o := g.options()
 			op.Options = &o
@@ -149,32 +150,32 @@ func (g *generator) life() Op {
 		return op
 	case n < 12:
 		g.open = nil
-		op := Op{Do: "crash", Percent: pick(g, []int{0, 0, 50, 90, 100}), Seed: g.Uint64N(1 << 20)}
+		op := program.Op{Do: "crash", Percent: pick(g, []int{0, 0, 50, 90, 100}), Seed: g.Uint64N(1 << 20)}
 		if g.chance(4) {
 			o := g.options()
 			op.Options = &o
 		}
 		return op
 	case n < 16:
-		return Op{Do: "compact"}
+		return program.Op{Do: "compact"}
 	case n < 17:
-		return Op{Do: "index"}
+		return program.Op{Do: "index"}
 	case n < 18:
 		name := g.collection()
-		return Op{Do: "cancelled", In: name, Key: g.key(), Item: g.item(name, false)}
+		return program.Op{Do: "cancelled", In: name, Key: g.key(), Item: g.item(name, false)}
 	case n < 21:
-		return Op{Do: "verify"}
+		return program.Op{Do: "verify"}
 	case n < 28:
-		return Op{Do: "check"}
+		return program.Op{Do: "check"}
 	case n < 32:
-		old := pick(g, someLabels)
-		return Op{Do: "renamelabel", In: g.collection(),
-			Keys: []string{old, pick(g, append([]string{"other", old}, newLabels...))}}
+		old := pick(g, program.SomeLabels)
+		return program.Op{Do: "renamelabel", In: g.collection(),
+			Keys: []string{old, pick(g, append([]string{"other", old}, program.NewLabels...))}}
 	case n < 40:
 		if len(g.open) > 3 {
 			return g.release()
 		}
-		op := Op{Do: "snapshot", Name: g.name("s")}
+		op := program.Op{Do: "snapshot", Name: g.name("s")}
 		g.open = append(g.open, op.Name)
 		return op
 	case n < 48:
@@ -184,34 +185,34 @@ func (g *generator) life() Op {
 	case n < 53 && len(g.schemas) > 1:
 		name := pick(g, g.collections())
 		delete(g.schemas, name)
-		return Op{Do: "drop", In: name}
+		return program.Op{Do: "drop", In: name}
 	case n < 57:
 		return g.alter(g.collection())
 	case n < 59:
-		return Op{Do: "deletewhere", In: g.collection(), Where: g.expr(g.collection(), 2)}
+		return program.Op{Do: "deletewhere", In: g.collection(), Where: g.expr(g.collection(), 2)}
 	}
 	return g.together()
 }
 
-func (g *generator) release() Op {
+func (g *generator) release() program.Op {
 	if len(g.open) == 0 {
-		return Op{}
+		return program.Op{}
 	}
 	i := g.IntN(len(g.open))
-	op := Op{Do: "release", Name: g.open[i]}
+	op := program.Op{Do: "release", Name: g.open[i]}
 	g.open = slices.Delete(g.open, i, i+1)
 	return op
 }
 
 // together returns several lanes: some write, one looks, and one may learn.
-func (g *generator) together() Op {
-	op := Op{Do: "together"}
+func (g *generator) together() program.Op {
+	op := program.Op{Do: "together"}
 	if g.chance(2) {
 		op.Crash, op.N, op.Percent, op.Seed = true, 1+g.IntN(8), pick(g, []int{0, 50, 100}), g.Uint64N(1<<20)
 	}
 	for i := range 2 + g.IntN(3) {
 		g.prefix = fmt.Sprintf("lane%d-", i)
-		var lane []Op
+		var lane []program.Op
 		for range 1 + g.IntN(8) {
 			name := g.collection()
 			change := g.change(name, false)
@@ -224,13 +225,14 @@ func (g *generator) together() Op {
 		op.Lanes = append(op.Lanes, lane)
 	}
 	g.prefix = ""
-	var looks []Op
+	var looks []program.Op
 	for range 1 + g.IntN(4) {
-		looks = append(looks, Op{Do: "look", In: g.collection(), Radius: g.IntN(6), Seed: g.Uint64N(1 << 16)})
+		looks = append(looks, program.Op{Do: "look", In: g.collection(), Radius: g.IntN(6),
+			Seed: g.Uint64N(1 << 16)})
 	}
 	op.Lanes = append(op.Lanes, looks)
 	if name := g.learned(); g.schemas[name] != nil {
-		var lane []Op
+		var lane []program.Op
 		if g.chance(4) {
 			lane = append(lane, g.alter(name))
 		}
@@ -254,7 +256,7 @@ func (g *generator) together() Op {
 		if g.profile.Spaces {
 			others = others[:2]
 		}
-		last := Op{Do: pick(g, others)}
+		last := program.Op{Do: pick(g, others)}
 		if last.Do == "checkpoint" {
 			last.Name = g.name("c")
 			last.In, last.IndexOnly = g.part()
@@ -265,21 +267,22 @@ func (g *generator) together() Op {
 }
 
 // one returns the next operation.
-func (g *generator) one() Op {
+func (g *generator) one() program.Op {
 	if g.profile.Bulk && !g.filled && g.chance(max(1, g.profile.Ops/3)) {
 		g.filled = true
-		fill := Op{Do: "fill", In: g.collection(), Name: g.name("f"),
+		fill := program.Op{Do: "fill", In: g.collection(), Name: g.name("f"),
 			N: pick(g, []int{1100, 1100, 1500, 8192}), Seed: g.Uint64N(1 << 20)}
-		return Op{Do: "batch", Ops: []Op{fill, {Do: "mark", Name: fill.Name, Key: "filled"}}}
+		return program.Op{Do: "batch", Ops: []program.Op{fill, {Do: "mark", Name: fill.Name, Key: "filled"}}}
 	}
 	if g.chance(60) {
-		return Op{Do: "import", In: g.collection(), Name: fmt.Sprint("i", g.IntN(2)), N: 1 + g.IntN(2),
+		return program.Op{Do: "import", In: g.collection(), Name: fmt.Sprint("i", g.IntN(2)),
+			N:    1 + g.IntN(2),
 			Seed: g.Uint64N(1 << 20)}
 	}
 	if g.profile.Spaces {
 		switch n := g.IntN(15); {
 		case n == 0:
-			return Op{Do: "check"}
+			return program.Op{Do: "check"}
 		case n < 7:
 			return g.spaceOp()
 		}
@@ -301,28 +304,28 @@ func (g *generator) one() Op {
 
 // alter returns an operation that alters a collection. It mostly adds something new, so
 // that it succeeds.
-func (g *generator) alter(name string) Op {
-	op := Op{Do: "alter", In: name, Schema: &Schema{}}
+func (g *generator) alter(name string) program.Op {
+	op := program.Op{Do: "alter", In: name, Schema: &program.Schema{}}
 	s, add := g.schemas[name], op.Schema
 	if s == nil {
-		add.Fields = append(add.Fields, pick(g, moreFields))
+		add.Fields = append(add.Fields, pick(g, program.MoreFields))
 		return op
 	}
-	for _, m := range moreModalities {
-		if s.Bits == 0 && !s.has(m.Name) && g.chance(3) {
+	for _, m := range program.MoreModalities {
+		if s.Bits == 0 && !s.Has(m.Name) && g.chance(3) {
 			add.Modalities = append(add.Modalities, m)
 		}
 	}
-	for _, f := range moreFields {
-		if !s.hasField(f.Name) && g.chance(3) {
+	for _, f := range program.MoreFields {
+		if !s.HasField(f.Name) && g.chance(3) {
 			add.Fields = append(add.Fields, f)
 		}
 	}
 	for range g.IntN(3) {
-		add.Index = append(add.Index, pick(g, s.allFields()).Name)
+		add.Index = append(add.Index, pick(g, s.AllFields()).Name)
 	}
 	if g.chance(2) {
-		if f := pick(g, s.allFields()); f.Type == db.String {
+		if f := pick(g, s.AllFields()); f.Type == db.String {
 			add.Words = append(add.Words, f.Name)
 		}
 	}
@@ -333,13 +336,13 @@ func (g *generator) alter(name string) Op {
 		g.spoilAlteration(s, add)
 	}
 	if (&collection{schema: *s}).alterable(add) == nil {
-		g.schemas[name], _ = s.with(add) // the schema in an operation must not change
+		g.schemas[name], _ = withMore(s, add) // the schema in an operation must not change
 	}
 	return op
 }
 
 // respace changes metrics and spaces.
-func (g *generator) respace(s, add *Schema) {
+func (g *generator) respace(s, add *program.Schema) {
 	add.SpaceOf, add.Metrics = map[string]string{}, map[string]db.Metric{}
 	all := slices.Concat(s.Modalities, add.Modalities)
 	for range 1 + g.IntN(2) {
@@ -364,7 +367,7 @@ func (g *generator) respace(s, add *Schema) {
 
 // spoilAlteration adds something that the database refuses, and with it the whole
 // alteration.
-func (g *generator) spoilAlteration(s, add *Schema) {
+func (g *generator) spoilAlteration(s, add *program.Schema) {
 	switch g.IntN(10) {
 	case 0:
 		// refused without dimensions, and in a collection of given codes
@@ -374,15 +377,15 @@ func (g *generator) spoilAlteration(s, add *Schema) {
 	case 2:
 		add.Fields = append(add.Fields, db.Field{Name: "when", Type: "date"})
 	case 3:
-		add.Fields = append(add.Fields, pick(g, s.allFields()))
+		add.Fields = append(add.Fields, pick(g, s.AllFields()))
 	case 4:
 		if len(s.Modalities) > 0 {
 			add.Fields = append(add.Fields, db.Field{Name: s.Modalities[0].Name, Type: db.Int})
 		}
 	case 5:
-		add.Fields = append(add.Fields, moreFields[0], moreFields[0])
+		add.Fields = append(add.Fields, program.MoreFields[0], program.MoreFields[0])
 	case 6:
-		*add = Schema{}
+		*add = program.Schema{}
 	case 7:
 		add.Metrics = map[string]db.Metric{pick(g, []string{"image", "nothing"}): pick(g, []db.Metric{db.Dot,
 			"far"})}
@@ -398,16 +401,16 @@ func (g *generator) spoilAlteration(s, add *Schema) {
 // A dueOp is an operation that comes once the program has so many operations.
 type dueOp struct {
 	at int
-	op Op
+	op program.Op
 }
 
 // later makes op one of the next n operations.
-func (g *generator) later(n int, op Op) {
+func (g *generator) later(n int, op program.Op) {
 	g.due = append(g.due, dueOp{len(g.p.Ops) + 2 + g.IntN(n), op})
 }
 
 // next returns an operation that is due, or else a random one.
-func (g *generator) next() Op {
+func (g *generator) next() program.Op {
 	i := slices.IndexFunc(g.due, func(d dueOp) bool { return d.at <= len(g.p.Ops) })
 	if i < 0 {
 		return g.one()
@@ -427,7 +430,7 @@ func (g *generator) part() (only string, indexOnly bool) {
 }
 
 // another returns an operation that makes another database of this one.
-func (g *generator) another() Op {
+func (g *generator) another() program.Op {
 	switch n := g.IntN(18); {
 	case n < 7:
 		return g.backup()
@@ -437,7 +440,7 @@ func (g *generator) another() Op {
 		return g.readOnly()
 	}
 	g.open = nil
-	return Op{
+	return program.Op{
 		Do: "repair", Damage: pick(g, slices.Sorted(maps.Keys(damages))), Seed: g.Uint64N(1 << 20),
 		Percent: pick(g, []int{5, 50, 100}),
 		Pinned:  g.chance(2), Crash: g.chance(3),
@@ -445,32 +448,32 @@ func (g *generator) another() Op {
 }
 
 // backup returns an operation on backups.
-func (g *generator) backup() Op {
+func (g *generator) backup() program.Op {
 	switch n := g.IntN(10); {
 	case n < 4 || len(g.backups) == 0:
-		op := Op{Do: "backup", Name: g.name("b"), Seed: g.Uint64N(2)}
+		op := program.Op{Do: "backup", Name: g.name("b"), Seed: g.Uint64N(2)}
 		op.In, op.IndexOnly = g.part()
 		g.backups = append(g.backups, op.Name)
 		return op
 	case n < 7:
-		op := Op{Do: "restore", Name: pick(g, g.backups), Pinned: g.chance(2), Seed: g.Uint64N(4)}
+		op := program.Op{Do: "restore", Name: pick(g, g.backups), Pinned: g.chance(2), Seed: g.Uint64N(4)}
 		if op.Pinned {
 			g.open = nil
 			if !g.chance(4) { // the backup may hold only a part: the history mostly goes back later
 				op.Keep = g.name("c")
-				g.later(20, Op{Do: "switch", Name: op.Keep})
+				g.later(20, program.Op{Do: "switch", Name: op.Keep})
 			}
 		}
 		return op
 	}
-	return Op{Do: "prune", N: g.IntN(4)}
+	return program.Op{Do: "prune", N: g.IntN(4)}
 }
 
 // checkpoint returns an operation on copies.
-func (g *generator) checkpoint() Op {
+func (g *generator) checkpoint() program.Op {
 	if n := g.IntN(5); len(g.copies) > 0 && n < 3 {
 		i := g.IntN(len(g.copies))
-		op := Op{Do: "switch", Name: g.copies[i]}
+		op := program.Op{Do: "switch", Name: g.copies[i]}
 		if len(g.copies) > 2 || n < 2 {
 			op.Do, g.copies = "discard", slices.Delete(g.copies, i, i+1)
 			return op
@@ -481,7 +484,7 @@ func (g *generator) checkpoint() Op {
 		}
 		return op
 	}
-	op := Op{Do: "checkpoint", Name: g.name("c"), Seed: g.Uint64N(4)}
+	op := program.Op{Do: "checkpoint", Name: g.name("c"), Seed: g.Uint64N(4)}
 	op.In, op.IndexOnly = g.part()
 	g.copies = append(g.copies, op.Name)
 	return op
@@ -489,16 +492,16 @@ func (g *generator) checkpoint() Op {
 
 // readOnly returns an operation that opens the database read-only for a while, perhaps
 // as a crash has left it.
-func (g *generator) readOnly() Op {
+func (g *generator) readOnly() program.Op {
 	g.open = nil
 	o := g.options()
 	o.ReadOnly = true
-	op := Op{Do: "reopen", Options: &o}
+	op := program.Op{Do: "reopen", Options: &o}
 	if g.chance(2) {
 		op.Do, op.Percent, op.Seed = "crash", pick(g, []int{0, 50, 100}), g.Uint64N(1<<20)
 	}
 	back := g.options()
-	g.later(12, Op{Do: "reopen", Options: &back})
+	g.later(12, program.Op{Do: "reopen", Options: &back})
 	return op
 }
 
@@ -521,8 +524,8 @@ func (g *generator) named(name string) string {
 	return g.space(name)
 }
 
-func (g *generator) train(name string) Op {
-	t := &Training{
+func (g *generator) train(name string) program.Op {
+	t := &program.Training{
 		Bits: pick(g, []int{8, 16, 16, 24}), Anchors: pick(g, []int{4, 6}), Seed: g.Uint64N(4),
 		Joint: g.chance(5), Linear: g.chance(6), Choose: g.chance(8), Activate: g.chance(2),
 	}
@@ -533,13 +536,13 @@ func (g *generator) train(name string) Op {
 	if g.chance(10) {
 		t.Cancel = 1 + g.IntN(6)
 	}
-	op := Op{Do: "train", In: name, Name: g.name("t"), Train: t}
+	op := program.Op{Do: "train", In: name, Name: g.name("t"), Train: t}
 	g.spaces[name] = append(g.spaces[name], op.Name)
 	return op
 }
 
-func (g *generator) update(name string) Op {
-	op := Op{Do: "update", In: name, Space: g.space(name),
+func (g *generator) update(name string) program.Op {
+	op := program.Op{Do: "update", In: name, Space: g.space(name),
 		Teacher: pick(g, []string{"", "labels", "modality", "self"}), Grow: g.chance(3)}
 	if g.profile.Spaces && !op.Grow && g.chance(6) { // one that grows labels has made a revision before
 		op.N = 1 + g.IntN(4)
@@ -548,13 +551,13 @@ func (g *generator) update(name string) Op {
 }
 
 // index returns an operation that makes an index of vectors.
-func (g *generator) index(name string) Op {
-	x := &Index{Modality: g.modality(name), Recall: pick(g, []float64{0, .5, .8, .95, 1}),
+func (g *generator) index(name string) program.Op {
+	x := &program.Index{Modality: g.modality(name), Recall: pick(g, []float64{0, .5, .8, .95, 1}),
 		Cells: pick(g, []int{0, 0, 1, 4}), Seed: g.Uint64N(4)}
 	if g.chance(10) {
 		x.Cancel = 1 + g.IntN(3)
 	}
-	return Op{Do: "indexvectors", In: name, Index: x}
+	return program.Op{Do: "indexvectors", In: name, Index: x}
 }
 
 // modality returns the name of a modality, mostly of a dense one; seldom none, or one that does not exist.
@@ -576,18 +579,18 @@ func (g *generator) modality(name string) string {
 	return pick(g, all)
 }
 
-func (g *generator) reindex(name string) Op {
-	op := Op{Do: "reindex", In: name, Space: g.space(name), Pinned: g.chance(2)}
+func (g *generator) reindex(name string) program.Op {
+	op := program.Op{Do: "reindex", In: name, Space: g.space(name), Pinned: g.chance(2)}
 	op.Name = g.name("r")
 	g.spaces[name] = append(g.spaces[name], op.Name)
 	return op
 }
 
 // spaceOp returns an operation on code spaces, or on indexes of vectors.
-func (g *generator) spaceOp() Op {
+func (g *generator) spaceOp() program.Op {
 	name := g.learned()
 	if g.schemas[name] == nil {
-		return Op{}
+		return program.Op{}
 	}
 	switch n := g.IntN(26); {
 	case n < 5:
@@ -597,18 +600,18 @@ func (g *generator) spaceOp() Op {
 	case n < 12:
 		return g.reindex(name)
 	case n < 14:
-		return Op{Do: "activate", In: name, Space: g.named(name)}
+		return program.Op{Do: "activate", In: name, Space: g.named(name)}
 	case n < 16:
-		return Op{Do: "rollback", In: name}
+		return program.Op{Do: "rollback", In: name}
 	case n < 18:
-		op := Op{Do: "dropspace", In: name, Space: g.named(name)}
+		op := program.Op{Do: "dropspace", In: name, Space: g.named(name)}
 		g.spaces[name] = slices.DeleteFunc(g.spaces[name],
 			func(space string) bool { return space == op.Space })
 		return op
 	case n < 20:
-		return Op{Do: "restorerevision", In: name, Space: g.space(name), Back: g.IntN(4)}
+		return program.Op{Do: "restorerevision", In: name, Space: g.space(name), Back: g.IntN(4)}
 	case n < 21:
-		return Op{Do: "dropindex", In: name, Index: &Index{Modality: g.modality(name)}}
+		return program.Op{Do: "dropindex", In: name, Index: &program.Index{Modality: g.modality(name)}}
 	}
 	return g.index(name)
 }

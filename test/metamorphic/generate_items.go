@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
-func (g *generator) schema() *Schema {
+func (g *generator) schema() *program.Schema {
 	if !g.profile.Spaces && g.chance(2) {
-		return &Schema{Bits: pick(g, []int{8, 16, 64, 64, 136, 256, 4096})}
+		return &program.Schema{Bits: pick(g, []int{8, 16, 64, 64, 136, 256, 4096})}
 	}
-	s := &Schema{Modalities: []db.Modality{{Name: "image", Dim: 4 + g.IntN(5)}}}
+	s := &program.Schema{Modalities: []db.Modality{{Name: "image", Dim: 4 + g.IntN(5)}}}
 	if !g.chance(6) {
 		s.Modalities = append(s.Modalities, db.Modality{Name: "text", Dim: pick(g, []int{5, 40}),
 			Sparse: g.chance(2)})
@@ -34,8 +35,8 @@ func (g *generator) schema() *Schema {
 
 func (g *generator) metric() db.Metric { return pick(g, []db.Metric{db.Cosine, db.Dot, db.L2}) }
 
-func (g *generator) create() Op {
-	op := Op{Do: "create", In: pick(g, []string{"a", "b", "c"}), Schema: g.schema()}
+func (g *generator) create() program.Op {
+	op := program.Op{Do: "create", In: pick(g, []string{"a", "b", "c"}), Schema: g.schema()}
 	if g.schemas[op.In] == nil {
 		made := newCollection(op.In, op.Schema).schema
 		g.schemas[op.In], g.spaces[op.In] = &made, nil
@@ -66,7 +67,7 @@ func (g *generator) code() *uint64 {
 func (g *generator) vector() uint64 {
 	switch {
 	case g.chance(60):
-		return farAway
+		return program.FarAway
 	case g.chance(60):
 		return 0
 	}
@@ -74,13 +75,13 @@ func (g *generator) vector() uint64 {
 }
 
 // item returns an item to put into a collection, or with partial to merge.
-func (g *generator) item(name string, partial bool) *Item {
-	it, s := &Item{}, g.schemas[name]
+func (g *generator) item(name string, partial bool) *program.Item {
+	it, s := &program.Item{}, g.schemas[name]
 	if s == nil {
 		return it
 	}
 	wants := func(n int) bool { return g.chance(n) != partial || g.chance(n) }
-	class := uint64(g.IntN(classes))
+	class := uint64(g.IntN(program.Classes))
 	if s.Bits > 0 && (!partial || !g.chance(4)) {
 		it.Code = g.code()
 	}
@@ -92,8 +93,9 @@ func (g *generator) item(name string, partial bool) *Item {
 			if it.Vectors == nil {
 				it.Vectors = map[string]uint64{}
 			}
-			if it.Vectors[m.Name] = g.vector()/classes*classes + class; it.Vectors[m.Name] >= farAway {
-				it.Vectors[m.Name] = farAway
+			it.Vectors[m.Name] = g.vector()/program.Classes*program.Classes + class
+			if it.Vectors[m.Name] >= program.FarAway {
+				it.Vectors[m.Name] = program.FarAway
 			}
 		}
 	}
@@ -107,10 +109,10 @@ func (g *generator) item(name string, partial bool) *Item {
 	case partial && !g.chance(3):
 	case g.chance(3):
 	case g.chance(8):
-		it.Labels = []string{pick(g, newLabels)}
+		it.Labels = []string{pick(g, program.NewLabels)}
 	default:
-		it.Labels = []string{someLabels[class]}
-		for _, more := range [][]string{someLabels, newLabels} {
+		it.Labels = []string{program.SomeLabels[class]}
+		for _, more := range [][]string{program.SomeLabels, program.NewLabels} {
 			if g.chance(6) {
 				it.Labels = append(it.Labels, pick(g, more))
 			}
@@ -124,13 +126,13 @@ func (g *generator) item(name string, partial bool) *Item {
 			it.Fields[name] = pick(g, values)
 		}
 	}
-	field("n", someInts)
-	field("x", someFloats)
-	field("s", someStrings)
+	field("n", program.SomeInts)
+	field("x", program.SomeFloats)
+	field("s", program.SomeStrings)
 	field("b", []string{"true", "false"})
 	field("note", []string{"", "a note"})
 	for _, f := range s.Fields {
-		field(f.Name, someOf[f.Type])
+		field(f.Name, program.SomeOf[f.Type])
 	}
 	switch {
 	case g.chance(6):
@@ -142,28 +144,29 @@ func (g *generator) item(name string, partial bool) *Item {
 }
 
 // change returns a change to one item; with many, a change for a batch.
-func (g *generator) change(name string, many bool) Op {
+func (g *generator) change(name string, many bool) program.Op {
 	switch n := g.IntN(10); {
 	case n < 2:
 		keys := []string{g.key()}
 		for g.chance(3) {
 			keys = append(keys, g.key())
 		}
-		return Op{Do: "delete", In: name, Keys: keys}
+		return program.Op{Do: "delete", In: name, Keys: keys}
 	case n < 4:
-		op := Op{Do: "merge", In: name, Key: g.key(), Item: g.item(name, true)}
+		op := program.Op{Do: "merge", In: name, Key: g.key(), Item: g.item(name, true)}
 		if s := g.schemas[name]; many && s != nil && s.Bits > 0 && op.Item.Code == nil {
 			op.Item.Code = g.code()
 		}
 		return op
 	case n < 5 && many && g.chance(4):
-		return Op{Do: "labels", In: name, Keys: []string{pick(g, newLabels), pick(g, someLabels)}}
+		return program.Op{Do: "labels", In: name,
+			Keys: []string{pick(g, program.NewLabels), pick(g, program.SomeLabels)}}
 	}
-	op := Op{Do: "put", In: name, Key: g.key(), Item: g.item(name, false)}
+	op := program.Op{Do: "put", In: name, Key: g.key(), Item: g.item(name, false)}
 	if g.chance(8) {
 		op.Absent = g.chance(2)
 		if op.Do = "putif"; many {
-			return Op{Do: "expect", In: name, Key: op.Key, Absent: op.Absent}
+			return program.Op{Do: "expect", In: name, Key: op.Key, Absent: op.Absent}
 		}
 		if !op.Absent {
 			op.At = g.at()
@@ -176,8 +179,8 @@ func (g *generator) change(name string, many bool) Op {
 	return op
 }
 
-func (g *generator) batch(name string, n int) Op {
-	op := Op{Do: "batch"}
+func (g *generator) batch(name string, n int) program.Op {
+	op := program.Op{Do: "batch"}
 	for range n {
 		in := name
 		if g.chance(10) && g.prefix == "" {
@@ -186,21 +189,21 @@ func (g *generator) batch(name string, n int) Op {
 		op.Ops = append(op.Ops, g.change(in, true))
 	}
 	if g.prefix == "" && g.chance(3) {
-		op.Ops = append(op.Ops, Op{Do: "mark", Name: fmt.Sprint("m", g.IntN(3)),
+		op.Ops = append(op.Ops, program.Op{Do: "mark", Name: fmt.Sprint("m", g.IntN(3)),
 			Key: pick(g, []string{"", "1", "2"})})
 	}
 	return op
 }
 
 // own gives the changes of a lane keys of its own.
-func (g *generator) own(op Op) []Op {
+func (g *generator) own(op program.Op) []program.Op {
 	if op.Do == "batch" {
-		var all []Op
+		var all []program.Op
 		for _, change := range op.Ops {
 			all = append(all, g.own(change)...)
 		}
 		op.Ops = all
-		return []Op{op}
+		return []program.Op{op}
 	}
 	mine := func(key string) string {
 		if !strings.HasPrefix(key, g.prefix) {
@@ -218,30 +221,31 @@ func (g *generator) own(op Op) []Op {
 	default:
 		op.Key, op.At = mine(op.Key), ""
 	}
-	return []Op{op}
+	return []program.Op{op}
 }
 
-func (g *generator) expr(name string, depth int) *Expr {
+func (g *generator) expr(name string, depth int) *program.Expr {
 	s := g.schemas[name]
 	if depth > 0 && g.chance(2) {
 		switch g.IntN(3) {
 		case 0:
-			return &Expr{Op: "not", Args: []Expr{*g.expr(name, depth-1)}}
+			return &program.Expr{Op: "not", Args: []program.Expr{*g.expr(name, depth-1)}}
 		case 1:
-			return &Expr{Op: "and", Args: []Expr{*g.expr(name, depth-1), *g.expr(name, depth-1)}}
+			return &program.Expr{Op: "and",
+				Args: []program.Expr{*g.expr(name, depth-1), *g.expr(name, depth-1)}}
 		}
-		return &Expr{Op: "or", Args: []Expr{*g.expr(name, depth-1), *g.expr(name, depth-1)}}
+		return &program.Expr{Op: "or", Args: []program.Expr{*g.expr(name, depth-1), *g.expr(name, depth-1)}}
 	}
-	literal := func(field string, values []string) *Expr {
-		e := &Expr{Op: pick(g, []string{"=", "!=", "<", "<=", ">", ">=", "in"}), Field: field,
+	literal := func(field string, values []string) *program.Expr {
+		e := &program.Expr{Op: pick(g, []string{"=", "!=", "<", "<=", ">", ">=", "in"}), Field: field,
 			Values: []string{pick(g, values)}}
-		if typeOf(field) == db.Bool || field == "label" {
+		if program.TypeOf(field) == db.Bool || field == "label" {
 			e.Op = pick(g, []string{"=", "!=", "in"})
 		}
 		switch {
 		case field != "label" && g.chance(8):
-			return &Expr{Op: pick(g, []string{"has", "null", "not null"}), Field: field}
-		case typeOf(field) == db.String && field != "label" && g.chance(3):
+			return &program.Expr{Op: pick(g, []string{"has", "null", "not null"}), Field: field}
+		case program.TypeOf(field) == db.String && field != "label" && g.chance(3):
 			e.Op = pick(g, []string{"like", "ilike", "contains"})
 		}
 		if e.Op == "in" {
@@ -251,11 +255,11 @@ func (g *generator) expr(name string, depth int) *Expr {
 	}
 	added := s != nil && len(s.Fields) > 0 && g.chance(4)
 	if added || g.chance(100) { // a field that was added since, or is still missing
-		f := pick(g, moreFields)
+		f := pick(g, program.MoreFields)
 		if added && !g.chance(10) {
 			f = pick(g, s.Fields)
 		}
-		return literal(f.Name, someOf[f.Type])
+		return literal(f.Name, program.SomeOf[f.Type])
 	}
 	switch n := g.IntN(12); {
 	case n < 2 && s != nil && len(s.Modalities) > 0:
@@ -263,23 +267,24 @@ func (g *generator) expr(name string, depth int) *Expr {
 		for _, m := range s.Modalities {
 			names = append(names, m.Name)
 		}
-		return &Expr{Op: "has", Field: pick(g, names)}
+		return &program.Expr{Op: "has", Field: pick(g, names)}
 	case n < 5:
-		return literal("label", append(slices.Clone(someLabels), "unknown", "new"))
+		return literal("label", append(slices.Clone(program.SomeLabels), "unknown", "new"))
 	case n < 7:
-		return literal("n", append(slices.Clone(someInts), "1.5", "1e30", "-2e0"))
+		return literal("n", append(slices.Clone(program.SomeInts), "1.5", "1e30", "-2e0"))
 	case n < 9:
-		return literal("x", append(slices.Clone(someFloats), "1e400", "-1"))
+		return literal("x", append(slices.Clone(program.SomeFloats), "1e400", "-1"))
 	case n < 10:
-		return literal("s", someStrings)
+		return literal("s", program.SomeStrings)
 	case n < 11:
 		return literal("note", []string{"", "a", "a note", "Note"}) // this field is not indexed
 	}
 	return literal("b", []string{"true", "false"})
 }
 
-func (g *generator) query(name string) *Query {
-	q := &Query{K: pick(g, []int{0, 1, 3, 10, 30, 100}), Plan: pick(g, planNames), Space: g.space(name)}
+func (g *generator) query(name string) *program.Query {
+	q := &program.Query{K: pick(g, []int{0, 1, 3, 10, 30, 100}), Plan: pick(g, planNames),
+		Space: g.space(name)}
 	s := g.schemas[name]
 	if s == nil || len(s.Modalities) == 0 {
 		if q.Space != "nowhere" {
@@ -319,7 +324,7 @@ func (g *generator) query(name string) *Query {
 }
 
 // queryByVectors returns a query that is mostly answered by vectors, whatever codes there are.
-func (g *generator) queryByVectors(name string) *Query {
+func (g *generator) queryByVectors(name string) *program.Query {
 	q := g.query(name)
 	if s := g.schemas[name]; s == nil || len(s.Modalities) == 0 {
 		return q
@@ -350,9 +355,9 @@ func (g *generator) at() string {
 }
 
 // read returns an operation that changes nothing.
-func (g *generator) read() Op {
+func (g *generator) read() program.Op {
 	name := g.collection()
-	op := Op{In: name, At: g.at(), Query: g.query(name), Seed: g.Uint64N(1 << 20)}
+	op := program.Op{In: name, At: g.at(), Query: g.query(name), Seed: g.Uint64N(1 << 20)}
 	of := 36
 	if s := g.schemas[name]; s != nil && s.Bits == 0 && len(g.spaces[name]) == 0 && !g.chance(5) {
 		of = 14 // operations that need no codes
@@ -360,11 +365,11 @@ func (g *generator) read() Op {
 	switch n := g.IntN(of) - 6; {
 	case n < 0:
 		name = g.learned()
-		return Op{Do: "recall", In: name, At: op.At, Query: g.queryByVectors(name), Seed: op.Seed}
+		return program.Op{Do: "recall", In: name, At: op.At, Query: g.queryByVectors(name), Seed: op.Seed}
 	case n < 4:
-		return Op{Do: "get", In: name, At: op.At, Key: g.key()}
+		return program.Op{Do: "get", In: name, At: op.At, Key: g.key()}
 	case n < 8:
-		return Op{Do: "where", In: name, At: op.At, Where: g.expr(name, 3)}
+		return program.Op{Do: "where", In: name, At: op.At, Where: g.expr(name, 3)}
 	case n < 14:
 		op.Do = "search"
 	case n < 18:
@@ -382,9 +387,9 @@ func (g *generator) read() Op {
 		g.cursors = append(g.cursors, op.Name)
 	default:
 		if len(g.cursors) == 0 {
-			return Op{}
+			return program.Op{}
 		}
-		return Op{Do: "more", Name: pick(g, g.cursors), N: 1 + g.IntN(20)}
+		return program.Op{Do: "more", Name: pick(g, g.cursors), N: 1 + g.IntN(20)}
 	}
 	return op
 }

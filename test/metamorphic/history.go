@@ -17,6 +17,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // A Failure says at which operation of a program the database and the model differed.
@@ -64,7 +65,7 @@ func (c Counts) String() string {
 // of Run; lanes only read them.
 type history struct {
 	ctx     context.Context
-	options Options
+	options program.Options
 	dir     string  // temporary folder of everything
 	mem     *memory // nil: the database is in dir
 	name    string  // folder of the database
@@ -95,7 +96,7 @@ var errPassed = errors.New("passed over")
 
 // Run runs a program in a temporary folder, which it removes. The error is a *Failure,
 // or comes from the preparation.
-func Run(p *Program) (counts Counts, err error) {
+func Run(p *program.Program) (counts Counts, err error) {
 	dir, err := os.MkdirTemp("", "metamorphic-")
 	if err != nil {
 		return nil, err
@@ -114,8 +115,8 @@ func Run(p *Program) (counts Counts, err error) {
 			_ = h.d.Close() // after a failure; otherwise it is closed already
 		}
 	}()
-	steps := []Op{{Do: "open"}}
-	steps = append(append(steps, p.Ops...), Op{Do: "end"})
+	steps := []program.Op{{Do: "open"}}
+	steps = append(append(steps, p.Ops...), program.Op{Do: "end"})
 	for i := range steps {
 		if err := h.step(&steps[i]); err != nil {
 			return h.counts, &Failure{Op: i, Do: steps[i].Do, Err: err} // operation i stands in line i+1
@@ -125,7 +126,7 @@ func Run(p *Program) (counts Counts, err error) {
 }
 
 // step runs one operation.
-func (h *history) step(op *Op) (err error) {
+func (h *history) step(op *program.Op) (err error) {
 	do, ok := verbs[op.Do]
 	if !ok {
 		return fmt.Errorf("there is no operation %q", op.Do)
@@ -152,10 +153,10 @@ func (h *history) step(op *Op) (err error) {
 	return err
 }
 
-var verbs map[string]func(*history, *Op) error
+var verbs map[string]func(*history, *program.Op) error
 
 func init() {
-	verbs = map[string]func(*history, *Op) error{
+	verbs = map[string]func(*history, *program.Op) error{
 		"open": (*history).open, "end": (*history).end, "check": (*history).check,
 		"create": (*history).create, "drop": (*history).dropCollection, "alter": (*history).alter,
 		"renamelabel": (*history).renameLabel,
@@ -241,7 +242,7 @@ func (h *history) remove(name string) error {
 	return fsys.RemoveAll(dir)
 }
 
-func (h *history) open(*Op) (err error) {
+func (h *history) open(*program.Op) (err error) {
 	dir, o := h.dbOptions(h.name)
 	h.untouched = nil
 	if h.learns() { // what is looked up from now on must not get into the worlds of copies
@@ -294,11 +295,11 @@ func (h *history) close() error {
 }
 
 // end checks everything, and again after reopening.
-func (h *history) end(*Op) error {
+func (h *history) end(*program.Op) error {
 	if err := h.check(nil); err != nil {
 		return err
 	}
-	if err := h.reopen(&Op{}); err != nil {
+	if err := h.reopen(&program.Op{}); err != nil {
 		return err
 	}
 	if err := h.verify(nil); err != nil {
@@ -338,7 +339,7 @@ func (h *history) commit(next *world, synced bool) error {
 
 // shown returns the state that an operation reads, and a function that returns its
 // collections.
-func (h *history) shown(op *Op) (*world, func(string) (*db.Collection, error), error) {
+func (h *history) shown(op *program.Op) (*world, func(string) (*db.Collection, error), error) {
 	if op.At == "" {
 		return h.now, h.d.Collection, nil
 	}
@@ -364,7 +365,7 @@ func (h *history) same() error {
 
 // collection returns the collection that an operation reads: its definition and its
 // handle.
-func (h *history) collection(op *Op) (*collection, *db.Collection, error) {
+func (h *history) collection(op *program.Op) (*collection, *db.Collection, error) {
 	w, get, err := h.shown(op)
 	if err != nil {
 		return nil, nil, err
@@ -385,13 +386,13 @@ type moment struct {
 	w *world
 }
 
-func (h *history) create(op *Op) error {
+func (h *history) create(op *program.Op) error {
 	var want error
 	if h.now.collections[op.In] != nil {
 		want = db.ErrExists
 	}
 	_, err := h.d.CreateCollection(h.ctx, op.In, db.Schema{Modalities: op.Schema.Modalities,
-		Bits: op.Schema.Bits, Fields: op.Schema.allFields()})
+		Bits: op.Schema.Bits, Fields: op.Schema.AllFields()})
 	if err := expect(err, want); err != nil {
 		return err
 	}
@@ -403,7 +404,7 @@ func (h *history) create(op *Op) error {
 	return h.commit(next, true)
 }
 
-func (h *history) dropCollection(op *Op) error {
+func (h *history) dropCollection(op *program.Op) error {
 	_, handle, err := h.collection(op)
 	if err != nil {
 		return err
@@ -419,7 +420,7 @@ func (h *history) dropCollection(op *Op) error {
 	return h.commit(next, true)
 }
 
-func (h *history) snapshot(op *Op) error {
+func (h *history) snapshot(op *program.Op) error {
 	if old := h.snapshots[op.Name]; old != nil {
 		return errPassed
 	}
@@ -440,7 +441,7 @@ func (h *history) snapshot(op *Op) error {
 }
 
 // release compares a snapshot and closes it.
-func (h *history) release(op *Op) error {
+func (h *history) release(op *program.Op) error {
 	m := h.snapshots[op.Name]
 	if m == nil {
 		return errPassed
@@ -458,13 +459,13 @@ func (h *history) release(op *Op) error {
 	return nil
 }
 
-func (h *history) compact(*Op) error { return h.d.Compact(h.ctx) }
+func (h *history) compact(*program.Op) error { return h.d.Compact(h.ctx) }
 
-func (h *history) index(*Op) error { return h.d.WaitForIndex(h.ctx) }
+func (h *history) index(*program.Op) error { return h.d.WaitForIndex(h.ctx) }
 
 // cancelled calls every function that takes a context with one that has ended. Nothing
 // may happen.
-func (h *history) cancelled(op *Op) error {
+func (h *history) cancelled(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
@@ -484,18 +485,19 @@ func (h *history) cancelled(op *Op) error {
 	if c.active == 0 {
 		delete(errs, "spaces") // such a collection has no spaces
 	}
-	if !c.refused(&Op{Do: "put", Key: op.Key, Item: op.Item}) {
+	if !c.refused(&program.Op{Do: "put", Key: op.Key, Item: op.Item}) {
 		_, errs["put"] = handle.Put(ctx, c.given(op.Key, op.Item))
 	}
 	if sp := c.space(0); sp != nil {
-		q := db.Query{Code: codeOf(sp.bits, 1)}
+		q := db.Query{Code: program.CodeOf(sp.bits, 1)}
 		errs["search"], errs["radius"] = second(handle.Search(ctx, q)), second(handle.SearchRadius(ctx, q, 3))
 	}
 	if !c.codesOnly() {
 		errs["indexvectors"] = second(handle.IndexVectors(ctx, db.IndexOptions{}))
 	}
 	if c.active != 0 && !c.codesOnly() {
-		errs["train"] = second(handle.Train(ctx, (&Training{Bits: 16, Anchors: 4}).options(&c.schema)))
+		errs["train"] = second(handle.Train(ctx, trainOptions(&program.Training{Bits: 16, Anchors: 4},
+			&c.schema)))
 		errs["update"] = second(handle.Update(ctx, db.UpdateOptions{GrowLabels: true}))
 		errs["reindex"] = second(handle.Reindex(ctx, db.ReindexOptions{}))
 	}
@@ -507,7 +509,7 @@ func (h *history) cancelled(op *Op) error {
 	return h.check(nil)
 }
 
-func (h *history) verify(*Op) error {
+func (h *history) verify(*program.Op) error {
 	return nothingFound(func(found func(report.Finding) error) error {
 		_, err := h.d.Verify(h.ctx, db.VerifyOptions{Deep: true}, found)
 		return err
@@ -529,7 +531,7 @@ func nothingFound(look func(found func(report.Finding) error) error) error {
 
 // reopen closes the database and opens it again, perhaps with other options. The same
 // queries have to have the same answers before and after.
-func (h *history) reopen(op *Op) error {
+func (h *history) reopen(op *program.Op) error {
 	before, err := h.probe()
 	if err != nil {
 		return err
@@ -555,7 +557,7 @@ func (h *history) reopen(op *Op) error {
 	return sameAnswers(before, after)
 }
 
-func (h *history) setOptions(op *Op) {
+func (h *history) setOptions(op *program.Op) {
 	if op.Options != nil {
 		disk := h.options.Disk
 		h.options = *op.Options
@@ -564,7 +566,7 @@ func (h *history) setOptions(op *Op) {
 }
 
 // crash continues with what a crash would leave at this moment.
-func (h *history) crash(op *Op) error {
+func (h *history) crash(op *program.Op) error {
 	if h.mem == nil {
 		return h.reopen(op)
 	}
@@ -640,7 +642,7 @@ type interruption struct {
 }
 
 // wrote counts a write that has returned. If it is number after, it makes the crash.
-func (i *interruption) wrote(h *history, op *Op, lanes []progress) {
+func (i *interruption) wrote(h *history, op *program.Op, lanes []progress) {
 	if i.writes.Add(1) != i.after {
 		return
 	}
@@ -748,4 +750,13 @@ func (t touched) same(seen, w *world, got map[string]map[string]*db.Item) error 
 		}
 	}
 	return nil
+}
+
+// Upto returns the program up to the operation that failed.
+func Upto(p *program.Program, err error) *program.Program {
+	var f *Failure
+	if errors.As(err, &f) && f.Op > 0 && f.Op < len(p.Ops) {
+		return &program.Program{Options: p.Options, Ops: slices.Clone(p.Ops[:f.Op])}
+	}
+	return p
 }

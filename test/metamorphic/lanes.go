@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/oracle"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // Lanes are goroutines that work at the same time. The writing lanes have keys of their
@@ -19,14 +20,14 @@ import (
 // A laneStep is a write of a lane: its predicted error, and the world as the lane sees
 // its own keys afterwards.
 type laneStep struct {
-	op   *Op
+	op   *program.Op
 	want error
 	w    *world
 	t    touched
 }
 
 // together runs the lanes, each in a goroutine.
-func (h *history) together(op *Op) error {
+func (h *history) together(op *program.Op) error {
 	if !h.writable() {
 		return errPassed
 	}
@@ -101,7 +102,7 @@ func (h *history) together(op *Op) error {
 }
 
 // joined takes over what the lanes have done.
-func (h *history) joined(op *Op, next *world, t touched, after []func() error) error {
+func (h *history) joined(op *program.Op, next *world, t touched, after []func() error) error {
 	for _, lane := range op.Lanes {
 		for _, op := range lane {
 			if c := next.edit(op.In); c != nil && op.Do == "update" {
@@ -224,7 +225,7 @@ func passed(err error) error {
 }
 
 // laneLearns trains, updates or reindexes while other lanes write.
-func (h *history) laneLearns(op *Op) (func() error, error) {
+func (h *history) laneLearns(op *program.Op) (func() error, error) {
 	c := h.now.collections[op.In]
 	if c == nil || c.codesOnly() {
 		return nil, nil
@@ -238,7 +239,7 @@ func (h *history) laneLearns(op *Op) (func() error, error) {
 	switch op.Do {
 	case "train":
 		var t *report.Training
-		t, err = handle.Train(h.ctx, op.Train.options(&c.schema))
+		t, err = handle.Train(h.ctx, trainOptions(op.Train, &c.schema))
 		then = func() error { return h.trained(op, t, false) }
 	case "reindex":
 		var re *report.Reindexing
@@ -263,7 +264,7 @@ func (h *history) laneLearns(op *Op) (func() error, error) {
 
 // look takes a snapshot, and compares what indexes of vectors find, and the counts of all plans, with
 // its items.
-func (h *history) look(op *Op) error {
+func (h *history) look(op *program.Op) error {
 	snap, err := h.d.Snapshot()
 	if err != nil {
 		return err
@@ -271,7 +272,7 @@ func (h *history) look(op *Op) error {
 	return errors.Join(h.lookAt(op, snap), snap.Close())
 }
 
-func (h *history) lookAt(op *Op, snap *db.Snapshot) error {
+func (h *history) lookAt(op *program.Op, snap *db.Snapshot) error {
 	handle, err := snap.Collection(op.In)
 	if errors.Is(err, db.ErrNotFound) {
 		return nil
@@ -286,7 +287,7 @@ func (h *history) lookAt(op *Op, snap *db.Snapshot) error {
 	if err != nil || !stats.Trained {
 		return err
 	}
-	q := db.Query{Code: codeOf(stats.Bits, op.Seed%(1<<16))}
+	q := db.Query{Code: program.CodeOf(stats.Bits, op.Seed%(1<<16))}
 	want := 0
 	for it, err := range handle.Items(h.ctx, "") {
 		if err != nil {

@@ -12,10 +12,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // options returns a training as the database takes it.
-func (t *Training) options(s *Schema) db.TrainOptions {
+func trainOptions(t *program.Training, s *program.Schema) db.TrainOptions {
 	if t.Free {
 		method := model.MethodITQ
 		for i := range s.Modalities {
@@ -43,12 +44,12 @@ func (t *Training) options(s *Schema) db.TrainOptions {
 	return o
 }
 
-func (h *history) train(op *Op) error {
+func (h *history) train(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
 	}
-	opt := op.Train.options(&c.schema)
+	opt := trainOptions(op.Train, &c.schema)
 	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
 	calls := 0
@@ -73,7 +74,7 @@ func (h *history) train(op *Op) error {
 
 // trained takes over the space that a training has made. With settled it was made from
 // the present items; otherwise other lanes wrote meanwhile.
-func (h *history) trained(op *Op, t *report.Training, settled bool) error {
+func (h *history) trained(op *program.Op, t *report.Training, settled bool) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	sp := &space{
@@ -125,7 +126,7 @@ func (h *history) installed(next *world, c *collection, sp *space, activate, act
 	return h.commit(next, true)
 }
 
-func (h *history) reindex(op *Op) error {
+func (h *history) reindex(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
@@ -148,7 +149,7 @@ func (h *history) reindex(op *Op) error {
 }
 
 // reindexed takes over the space that Reindex has made.
-func (h *history) reindexed(op *Op, re *report.Reindexing) error {
+func (h *history) reindexed(op *program.Op, re *report.Reindexing) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	parent := c.space(c.numberOf(op.Space))
@@ -165,7 +166,7 @@ var teachers = map[string]db.Teacher{
 	"": db.TeacherAuto, "labels": db.TeacherLabels, "modality": db.TeacherModality, "self": db.TeacherSelf,
 }
 
-func (h *history) update(op *Op) error {
+func (h *history) update(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
@@ -201,7 +202,7 @@ func (h *history) update(op *Op) error {
 }
 
 // updated takes over what an update has done.
-func (h *history) updated(op *Op, u *report.Update) error {
+func (h *history) updated(op *program.Op, u *report.Update) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	sp := c.space(c.numberOf(op.Space))
@@ -259,14 +260,14 @@ func (c *collection) indexedModality(name string) (db.Modality, error) {
 	if name == "" && len(c.schema.Modalities) == 1 {
 		name = c.schema.Modalities[0].Name
 	}
-	if !c.schema.has(name) {
+	if !c.schema.Has(name) {
 		return db.Modality{}, db.ErrInvalid
 	}
 	return c.modality(name), nil
 }
 
 // indexable returns the error with which the database must refuse to make an index, or nil.
-func (c *collection) indexable(x *Index) error {
+func (c *collection) indexable(x *program.Index) error {
 	m, err := c.indexedModality(x.Modality)
 	if err != nil {
 		return err
@@ -287,10 +288,10 @@ func (c *collection) withoutIndex(modality string) []vectorIndex {
 }
 
 // mayLack reports whether an index may find the answer to a query by vectors, so that items are missing.
-func (c *collection) mayLack(q *Query) bool {
+func (c *collection) mayLack(q *program.Query) bool {
 	from := cmp.Or(q.From, c.schema.Modalities[0].Name)
 	for _, x := range c.indexes {
-		if slices.Contains(c.schema.comparedWith(from, q.To), x.modality) &&
+		if slices.Contains(comparedWith(&c.schema, from, q.To), x.modality) &&
 			x.metric == c.modality(from).Metric && cmp.Or(q.Recall, x.recall) < 1 {
 			return true
 		}
@@ -299,18 +300,18 @@ func (c *collection) mayLack(q *Query) bool {
 }
 
 // options returns the index as the database takes it.
-func (x *Index) options() db.IndexOptions {
+func indexOptions(x *program.Index) db.IndexOptions {
 	return db.IndexOptions{Modality: x.Modality, Recall: x.Recall, Cells: x.Cells, Seed: x.Seed}
 }
 
-func (h *history) indexVectors(op *Op) error {
+func (h *history) indexVectors(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
-	opt, calls := op.Index.options(), 0
+	opt, calls := indexOptions(op.Index), 0
 	opt.Progress = func(string, int64, int64) {
 		if calls++; calls == op.Index.Cancel {
 			cancel()
@@ -327,7 +328,7 @@ func (h *history) indexVectors(op *Op) error {
 }
 
 // indexed takes over that an index was made.
-func (h *history) indexed(op *Op, made *report.VectorIndex) error {
+func (h *history) indexed(op *program.Op, made *report.VectorIndex) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	m, err := c.indexedModality(op.Index.Modality)
@@ -341,7 +342,7 @@ func (h *history) indexed(op *Op, made *report.VectorIndex) error {
 	return h.commit(next, true)
 }
 
-func (h *history) dropIndex(op *Op) error {
+func (h *history) dropIndex(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
@@ -360,7 +361,7 @@ func (h *history) dropIndex(op *Op) error {
 }
 
 // laneIndexes makes an index while other lanes write.
-func (h *history) laneIndexes(op *Op) (func() error, error) {
+func (h *history) laneIndexes(op *program.Op) (func() error, error) {
 	c := h.now.collections[op.In]
 	if c == nil {
 		return nil, nil
@@ -369,7 +370,7 @@ func (h *history) laneIndexes(op *Op) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := handle.IndexVectors(h.ctx, op.Index.options())
+	made, err := handle.IndexVectors(h.ctx, indexOptions(op.Index))
 	if errors.Is(err, db.ErrInvalid) {
 		return nil, nil // the items with such vectors may have gone, or not have come yet
 	}
@@ -380,7 +381,7 @@ func (h *history) laneIndexes(op *Op) (func() error, error) {
 }
 
 // lookByVectors compares what indexes of vectors find with an exact answer, and that with the items.
-func (h *history) lookByVectors(op *Op, handle *db.Collection) error {
+func (h *history) lookByVectors(op *program.Op, handle *db.Collection) error {
 	stats, err := handle.Stats(h.ctx)
 	if err != nil || len(stats.VectorIndexes) == 0 {
 		return err
@@ -403,7 +404,7 @@ func (h *history) lookByVectors(op *Op, handle *db.Collection) error {
 				n++
 			}
 		}
-		q := db.Query{From: m.Name, To: m.Name, Vector: vectorOf(m, 1+op.Seed), K: n + 1, Recall: 1}
+		q := db.Query{From: m.Name, To: m.Name, Vector: program.VectorOf(m, 1+op.Seed), K: n + 1, Recall: 1}
 		every, err := handle.Search(h.ctx, q)
 		if err != nil || every.Approximate || len(every.Hits) != n {
 			return wrong(err, "%d hits of %d items, approximate: %v", len(every.Hits), n, every.Approximate)
@@ -502,11 +503,11 @@ func (r *recallSum) enough() error {
 }
 
 // recallOf returns the recall that a query asks for, itself or by an index.
-func (c *collection) recallOf(q *Query) float64 {
+func (c *collection) recallOf(q *program.Query) float64 {
 	asked := q.Recall
+	compared := comparedWith(&c.schema, cmp.Or(q.From, c.schema.Modalities[0].Name), q.To)
 	for _, x := range c.indexes {
-		if q.Recall == 0 && slices.Contains(c.schema.comparedWith(cmp.Or(q.From, c.schema.Modalities[0].Name),
-			q.To), x.modality) {
+		if q.Recall == 0 && slices.Contains(compared, x.modality) {
 			asked = max(asked, x.recall)
 		}
 	}
@@ -514,7 +515,7 @@ func (c *collection) recallOf(q *Query) float64 {
 }
 
 // recall asks a query that an index may answer. It is passed over if none has.
-func (h *history) recall(op *Op) error {
+func (h *history) recall(op *program.Op) error {
 	before := h.recalled.answers
 	s, err := h.ask(op, op.Query)
 	if err == nil { // codes answer

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/internal/seed"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 var (
-	program    = flag.String("ops", "", "a file with the program to carry out, and no other")
+	given      = flag.String("ops", "", "a file with the program to carry out, and no other")
 	operations = flag.Int("operations", 0,
 		"how many operations to carry out, in programs of many seeds; some thousands if 0")
 	shrinking = flag.Duration("shrink", 5*time.Minute, "for how long to shrink a program that fails")
@@ -52,10 +53,10 @@ func carryOut(t *testing.T, n int, lanes bool) Counts {
 }
 
 // fail shrinks a program that fails, and ends the test.
-func fail(t *testing.T, which string, p *Program, err error) {
+func fail(t *testing.T, which string, p *program.Program, err error) {
 	t.Helper()
 	t.Logf("%s: %v; shrinking", which, err)
-	shrunk := Shrink(Upto(p, err), time.Now().Add(*shrinking), func(p *Program) bool {
+	shrunk := program.Shrink(Upto(p, err), time.Now().Add(*shrinking), func(p *program.Program) bool {
 		for range 3 { // with goroutines, failing needs luck
 			if _, again := Run(p); again != nil && verbOf(again) == verbOf(err) {
 				return true
@@ -72,7 +73,8 @@ func fail(t *testing.T, which string, p *Program, err error) {
 	if ferr != nil {
 		t.Error(ferr)
 	}
-	t.Fatalf("%s: %v\nshrunk to %d operations: %v\ngo -C test test ./metamorphic -run TestProgram -args -ops %s\n%s", which, err, len(shrunk.Ops), again, f.Name(), shrunk)
+	t.Fatalf("%s: %v\nshrunk to %d operations: %v\ngo -C test test ./metamorphic -run TestProgram -args -ops %s\n%s",
+		which, err, len(shrunk.Ops), again, f.Name(), shrunk)
 }
 
 // verbOf returns the kind of the operation that failed.
@@ -123,15 +125,15 @@ func TestConcurrentHistories(t *testing.T) {
 
 // A failed program is read from its file and run.
 func TestProgram(t *testing.T) {
-	if *program == "" {
+	if *given == "" {
 		t.Skip("no -ops")
 	}
-	f, err := os.Open(*program)
+	f, err := os.Open(*given)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	p, err := Read(f)
+	p, err := program.Read(f)
 	if err != nil {
 		t.Fatal(err)
 	}

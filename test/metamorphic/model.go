@@ -7,10 +7,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/oracle"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // A world is the right content of the database: collections by name. Worlds share what
@@ -43,7 +43,7 @@ func (w *world) edit(name string) *collection {
 type collection struct {
 	name    string
 	born    int // distinguishes collections with one name
-	schema  Schema
+	schema  program.Schema
 	items   map[string]*item
 	order   []string // keys by row
 	nextRow uint32
@@ -77,25 +77,7 @@ type item struct {
 	payload string
 }
 
-func (s *Schema) has(modality string) bool {
-	return slices.ContainsFunc(s.Modalities, func(m db.Modality) bool { return m.Name == modality })
-}
-
-// allFields returns the fields that items may have.
-func (s *Schema) allFields() []db.Field {
-	all := slices.Concat(fields, s.Fields)
-	for i := range all {
-		all[i].Indexed = all[i].Indexed || slices.Contains(s.Index, all[i].Name)
-		all[i].Words = all[i].Words || slices.Contains(s.Words, all[i].Name)
-	}
-	return all
-}
-
-func (s *Schema) hasField(name string) bool {
-	return slices.ContainsFunc(s.allFields(), func(f db.Field) bool { return f.Name == name })
-}
-
-func newCollection(name string, s *Schema) *collection {
+func newCollection(name string, s *program.Schema) *collection {
 	c := &collection{name: name, schema: *s, items: map[string]*item{}}
 	c.schema.Modalities, _ = settled(s.Modalities, 0, s) // the generator makes none that cannot be
 	if s.Bits > 0 {
@@ -131,27 +113,27 @@ func (c *collection) used() []string {
 func (c *collection) codesOnly() bool { return c.schema.Bits > 0 }
 
 // made converts an Item of a program into an item of the model.
-func (c *collection) made(it *Item) *item {
+func (c *collection) made(it *program.Item) *item {
 	out := &item{payload: it.Payload}
 	if it.Code != nil && c.codesOnly() {
-		out.code = string(codeOf(c.schema.Bits, *it.Code))
+		out.code = string(program.CodeOf(c.schema.Bits, *it.Code))
 	}
 	for _, m := range c.schema.Modalities {
 		if number, ok := it.Vectors[m.Name]; ok {
 			if out.vectors == nil {
 				out.vectors = map[string][]float32{}
 			}
-			out.vectors[m.Name] = vectorOf(m, number)
+			out.vectors[m.Name] = program.VectorOf(m, number)
 		}
 	}
 	for name, text := range it.Fields {
-		if !c.schema.hasField(name) {
+		if !c.schema.HasField(name) {
 			continue
 		}
 		if out.fields == nil {
 			out.fields = map[string]any{}
 		}
-		out.fields[name] = valueOf(name, text)
+		out.fields[name] = program.ValueOf(name, text)
 	}
 	for _, l := range it.Labels {
 		if !slices.Contains(out.labels, l) {
@@ -162,11 +144,11 @@ func (c *collection) made(it *Item) *item {
 }
 
 // given converts an Item of a program into one for the database.
-func (c *collection) given(key string, it *Item) *db.Item {
+func (c *collection) given(key string, it *program.Item) *db.Item {
 	made := c.made(it)
 	out := &db.Item{Key: key, Labels: it.Labels, Fields: made.fields}
 	if it.Code != nil {
-		out.Code = codeOf(max(c.schema.Bits, 8), *it.Code) // a learned collection ignores the code
+		out.Code = program.CodeOf(max(c.schema.Bits, 8), *it.Code) // a learned collection ignores the code
 	}
 	if it.Unlabel {
 		out.Labels = []string{}
@@ -174,11 +156,11 @@ func (c *collection) given(key string, it *Item) *db.Item {
 	if it.Payload != "" || it.Unload {
 		out.Payload = []byte(it.Payload)
 	}
-	it.spoil(c, out, made)
+	spoil(it, c, out, made)
 	if it.Sparse {
 		out.Sparse = map[string]db.Sparse{}
 		for name, x := range made.vectors {
-			out.Sparse[name] = sparseOf(x)
+			out.Sparse[name] = program.SparseOf(x)
 		}
 		return out
 	}
@@ -187,7 +169,7 @@ func (c *collection) given(key string, it *Item) *db.Item {
 }
 
 // spoil puts something into an item that the database refuses.
-func (it *Item) spoil(c *collection, out *db.Item, made *item) {
+func spoil(it *program.Item, c *collection, out *db.Item, made *item) {
 	switch it.Bad {
 	case "vector":
 		if c.codesOnly() {
@@ -195,7 +177,7 @@ func (it *Item) spoil(c *collection, out *db.Item, made *item) {
 			return
 		}
 		m := c.schema.Modalities[0]
-		x := vectorOf(m, 1)
+		x := program.VectorOf(m, 1)
 		x[m.Dim-1] = float32(math.NaN())
 		made.vectors = map[string][]float32{m.Name: x}
 	case "field":
@@ -210,19 +192,19 @@ func (it *Item) spoil(c *collection, out *db.Item, made *item) {
 }
 
 // refused reports whether a change cannot even be added to a batch.
-func (c *collection) refused(op *Op) bool {
+func (c *collection) refused(op *program.Op) bool {
 	return op.Item != nil && (op.Item.Bad != "" || c.codesOnly() && op.Item.Code == nil && op.Do != "merge" ||
 		op.Key == "" && c.isEmpty(op.Item))
 }
 
 // isEmpty reports whether an item has nothing in it.
-func (c *collection) isEmpty(it *Item) bool {
+func (c *collection) isEmpty(it *program.Item) bool {
 	made := c.made(it)
 	return made.code == "" && len(made.vectors)+len(made.labels)+len(made.fields)+len(made.payload) == 0
 }
 
 // over returns the item old after a merge with made.
-func (it *Item) over(old, made *item) *item {
+func over(it *program.Item, old, made *item) *item {
 	out := *made
 	out.vectors, out.fields = maps.Clone(old.vectors), maps.Clone(old.fields)
 	if out.vectors == nil {
@@ -246,10 +228,10 @@ func (it *Item) over(old, made *item) *item {
 }
 
 // put puts or merges an item, and returns its key.
-func (c *collection) put(key string, it *Item, merge bool) string {
+func (c *collection) put(key string, it *program.Item, merge bool) string {
 	made := c.made(it)
 	if old := c.items[key]; old != nil && merge {
-		made = it.over(old, made)
+		made = over(it, old, made)
 	}
 	return c.place(key, made)
 }
@@ -300,8 +282,8 @@ func (c *collection) delete(key string) bool {
 }
 
 // matching returns the keys of the items that match a filter, by row.
-func (c *collection) matching(e *Expr) (keys []string, err error) {
-	is, err := e.matcher()
+func (c *collection) matching(e *program.Expr) (keys []string, err error) {
+	is, err := matcher(e)
 	if err != nil {
 		return nil, err
 	}
@@ -500,12 +482,12 @@ type answer struct {
 
 // find returns the right answer, or the error that must come instead. encode returns
 // what the database makes of a query by a vector: its code, and its projection.
-func (c *collection) find(q *Query, encode func(from string, x []float32) (code []byte,
+func (c *collection) find(q *program.Query, encode func(from string, x []float32) (code []byte,
 	z []float64, err error)) (*answer, error) {
 	number := c.numberOf(q.Space)
 	sp := c.space(number)
 	switch {
-	case !q.Where.valid(&c.schema), q.To != "" && !c.schema.has(q.To):
+	case !q.Where.Valid(&c.schema), q.To != "" && !c.schema.Has(q.To):
 		return nil, db.ErrInvalid
 	case sp == nil:
 		return nil, db.ErrNoModel
@@ -515,7 +497,7 @@ func (c *collection) find(q *Query, encode func(from string, x []float32) (code 
 	if err := c.start(a, q, encode); err != nil {
 		return nil, err
 	}
-	is, err := q.Where.matcher()
+	is, err := matcher(q.Where)
 	if err != nil {
 		return nil, err
 	}
@@ -540,19 +522,19 @@ func (c *collection) find(q *Query, encode func(from string, x []float32) (code 
 }
 
 // start sets what the query starts from: a code, a projection, a vector or an item.
-func (c *collection) start(a *answer, q *Query,
+func (c *collection) start(a *answer, q *program.Query,
 	encode func(from string, x []float32) ([]byte, []float64, error)) error {
 	x := []float32(nil)
 	switch {
 	case q.Code != nil:
-		a.code = string(codeOf(a.sp.bits, *q.Code))
+		a.code = string(program.CodeOf(a.sp.bits, *q.Code))
 		return nil
 	case q.Key != "" && c.items[q.Key] == nil:
 		return db.ErrNotFound
-	case (q.From != "" || q.Vector != nil) && !c.schema.has(q.From):
+	case (q.From != "" || q.Vector != nil) && !c.schema.Has(q.From):
 		return db.ErrInvalid
 	case q.Vector != nil:
-		x = vectorOf(c.modality(q.From), *q.Vector)
+		x = program.VectorOf(c.modality(q.From), *q.Vector)
 	case !c.indexOnly:
 		x = c.items[q.Key].vectors[q.From]
 	}
@@ -594,131 +576,9 @@ func (c *collection) modality(name string) db.Modality {
 	return db.Modality{Name: name, Dim: 1}
 }
 
-// An Expr is a filter. It has a text for the database, and decides about an item of the
-// model.
-type Expr struct {
-	// and, or, not; has, null, not null; =, !=, <, <=, >, >=, in, like, ilike, contains
-	Op     string   `json:"op"`
-	Field  string   `json:"field,omitempty"` // a field, or label; for has a modality, too
-	Values []string `json:"values,omitempty"`
-	Args   []Expr   `json:"args,omitempty"`
-}
-
-// String returns the text for the database.
-func (e *Expr) String() string {
-	return e.spell(func(e *Expr) string {
-		var parts []string
-		for _, v := range e.Values {
-			if e.ofText() {
-				v = "'" + strings.ReplaceAll(e.text(v), "'", "''") + "'"
-			}
-			parts = append(parts, v)
-		}
-		return strings.Join(parts, ", ")
-	})
-}
-
-// bound returns the expression with placeholders, and their values.
-func (e *Expr) bound() (where string, args []any) {
-	where = e.spell(func(e *Expr) string {
-		var list []any
-		for _, v := range e.Values {
-			list = append(list, e.argument(v))
-		}
-		if e.Op == "in" {
-			args = append(args, list)
-		} else {
-			args = append(args, list...)
-		}
-		return "?"
-	})
-	return where, args
-}
-
-// argument returns the Go value of a literal.
-func (e *Expr) argument(text string) any {
-	if e.ofText() {
-		return e.text(text)
-	}
-	if b, err := strconv.ParseBool(text); err == nil && len(text) > 1 {
-		return b
-	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n
-	}
-	x, _ := strconv.ParseFloat(text, 64)
-	return x
-}
-
-// text returns the string that a value stands for: of like a pattern, with the value as the prefix, and of
-// ilike with the value anywhere.
-func (e *Expr) text(value string) string {
-	value = literal(value)
-	escaped := strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(value)
-	switch e.Op {
-	case "like":
-		return escaped + "%"
-	case "ilike":
-		return "%" + strings.ToUpper(escaped) + "%"
-	}
-	return value
-}
-
-// ofText reports whether strings are compared.
-func (e *Expr) ofText() bool {
-	typ := typeOf(e.Field)
-	return e.Field == "label" || typ == db.String || typ == db.Time
-}
-
-// spell writes the expression, with what values says of the values of a comparison.
-func (e *Expr) spell(values func(*Expr) string) string {
-	if e == nil {
-		return ""
-	}
-	switch e.Op {
-	case "not":
-		return "NOT (" + e.Args[0].spell(values) + ")"
-	case "and", "or":
-		var parts []string
-		for i := range e.Args {
-			parts = append(parts, "("+e.Args[i].spell(values)+")")
-		}
-		return strings.Join(parts, " "+strings.ToUpper(e.Op)+" ")
-	case "has":
-		return "has(" + e.Field + ")"
-	case "null", "not null":
-		return e.Field + " IS " + strings.ToUpper(e.Op)
-	case "in":
-		return e.Field + " IN (" + values(e) + ")"
-	}
-	return e.Field + " " + e.Op + " " + values(e)
-}
-
-// valid reports whether a collection with this schema accepts the filter.
-func (e *Expr) valid(s *Schema) bool {
-	if e == nil {
-		return true
-	}
-	for i := range e.Args {
-		if !e.Args[i].valid(s) {
-			return false
-		}
-	}
-	switch {
-	case e.Op == "has" && s.has(e.Field):
-		return true
-	case len(e.Args) > 0 || e.Field == "label":
-		return true
-	}
-	return slices.ContainsFunc(s.allFields(), func(f db.Field) bool { return f.Name == e.Field })
-}
-
-// everything is a schema with all fields and modalities that collections may have.
-var everything = db.Schema{Fields: slices.Concat(fields, moreFields)}
-
 // matcher returns a function that tells whether the filter is true for an item.
-func (e *Expr) matcher() (func(*item) bool, error) {
-	is, err := oracle.Where(e.String(), nil, everything)
+func matcher(e *program.Expr) (func(*item) bool, error) {
+	is, err := oracle.Where(e.String(), nil, program.Everything)
 	return func(it *item) bool {
 		return is(&db.Item{Vectors: it.vectors, Labels: it.labels, Fields: it.fields})
 	}, err

@@ -9,28 +9,29 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // A filter agrees as text and as a function with cases that are spelt out.
 func TestExpr(t *testing.T) {
-	s := &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}}
-	e := &Expr{Op: "or", Args: []Expr{
-		{Op: "and", Args: []Expr{{Op: "in", Field: "label", Values: []string{"it's", "b"}},
+	s := &program.Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}}
+	e := &program.Expr{Op: "or", Args: []program.Expr{
+		{Op: "and", Args: []program.Expr{{Op: "in", Field: "label", Values: []string{"it's", "b"}},
 			{Op: ">", Field: "n", Values: []string{"1.5"}}}},
-		{Op: "not", Args: []Expr{{Op: "has", Field: "image"}}},
+		{Op: "not", Args: []program.Expr{{Op: "has", Field: "image"}}},
 	}}
 	if got, want := e.String(),
 		`((label IN ('it''s', 'b')) AND (n > 1.5)) OR (NOT (has(image)))`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	where, args := e.bound()
+	where, args := e.Bound()
 	if got, want := fmt.Sprintf("%s %v", where, args),
 		`((label IN (?)) AND (n > ?)) OR (NOT (has(image))) [[it's b] 1.5]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	x := map[string][]float32{"image": {1, 2}}
-	match := func(e *Expr, it item) bool {
-		is, err := e.matcher()
+	match := func(e *program.Expr, it item) bool {
+		is, err := matcher(e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,11 +51,11 @@ func TestExpr(t *testing.T) {
 			t.Errorf("item %d: %v", i, !tc.want)
 		}
 	}
-	if !e.valid(s) || (&Expr{Op: "has", Field: "text"}).valid(s) ||
-		(&Expr{Op: "=", Field: "memo", Values: []string{""}}).valid(s) {
+	if !e.Valid(s) || (&program.Expr{Op: "has", Field: "text"}).Valid(s) ||
+		(&program.Expr{Op: "=", Field: "memo", Values: []string{""}}).Valid(s) {
 		t.Error("what can be asked")
 	}
-	lacks := &Expr{Op: "!=", Field: "x", Values: []string{"1"}}
+	lacks := &program.Expr{Op: "!=", Field: "x", Values: []string{"1"}}
 	if match(lacks, item{}) || !match(lacks, item{fields: map[string]any{"x": 1.5}}) {
 		t.Error("a comparison with a field that an item lacks is false")
 	}
@@ -63,8 +64,8 @@ func TestExpr(t *testing.T) {
 // A forked world does not change when the other one is written to.
 func TestForkedWorldsAreApart(t *testing.T) {
 	code := uint64(3)
-	w := &world{collections: map[string]*collection{"a": newCollection("a", &Schema{Bits: 16})}}
-	w.edit("a").put("k", &Item{Code: &code}, false)
+	w := &world{collections: map[string]*collection{"a": newCollection("a", &program.Schema{Bits: 16})}}
+	w.edit("a").put("k", &program.Item{Code: &code}, false)
 	text := func(w *world) string {
 		var b strings.Builder
 		for _, name := range names(w) {
@@ -78,8 +79,8 @@ func TestForkedWorldsAreApart(t *testing.T) {
 	}
 	before, next := text(w), w.fork()
 	other := uint64(9)
-	next.edit("a").put("k", &Item{Code: &other, Labels: []string{"x"}}, false)
-	next.edit("a").put("l", &Item{Code: &code}, false)
+	next.edit("a").put("k", &program.Item{Code: &other, Labels: []string{"x"}}, false)
+	next.edit("a").put("l", &program.Item{Code: &code}, false)
 	next.edit("a").delete("k")
 	if text(w) != before || text(next) == before {
 		t.Errorf("before\n%safter\n%sthe other\n%s", before, text(w), text(next))
@@ -88,29 +89,30 @@ func TestForkedWorldsAreApart(t *testing.T) {
 
 // Merges and deletions follow the definition, key by key.
 func TestModelOfItems(t *testing.T) {
-	c := newCollection("a", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text",
+	c := newCollection("a", &program.Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text",
 		Dim: 3}}})
-	c.put("k", &Item{Vectors: map[string]uint64{"image": 1}, Labels: []string{"a", "b", "a"},
+	c.put("k", &program.Item{Vectors: map[string]uint64{"image": 1}, Labels: []string{"a", "b", "a"},
 		Fields: map[string]string{"n": "1"}, Payload: "p"}, false)
-	c.put("k", &Item{Vectors: map[string]uint64{"text": 2}, Fields: map[string]string{"b": "true"}}, true)
+	c.put("k", &program.Item{Vectors: map[string]uint64{"text": 2}, Fields: map[string]string{"b": "true"}},
+		true)
 	it := c.items["k"]
 	if len(it.vectors) != 2 || !slices.Equal(it.labels, []string{"a", "b"}) || it.payload != "p" ||
 		!maps.Equal(it.fields, map[string]any{"n": int64(1), "b": true}) {
 		t.Errorf("merged: %+v", it)
 	}
-	c.put("k", &Item{Unlabel: true, Unload: true}, true)
+	c.put("k", &program.Item{Unlabel: true, Unload: true}, true)
 	if it = c.items["k"]; len(it.labels) != 0 || it.payload != "" || len(it.vectors) != 2 || it.row != 0 {
 		t.Errorf("taken away: %+v", it)
 	}
-	c.put("", &Item{}, false)
-	c.put("1", &Item{}, false)
-	if key := c.put("", &Item{}, false); key != "2" || c.items["2"].row != 3 {
+	c.put("", &program.Item{}, false)
+	c.put("1", &program.Item{}, false)
+	if key := c.put("", &program.Item{}, false); key != "2" || c.items["2"].row != 3 {
 		t.Errorf("the next free number is %q, row %d", key, c.items["2"].row)
 	}
 	if !c.delete("1") || c.delete("1") || !slices.Equal(c.order, []string{"k", "0", "2"}) {
 		t.Errorf("order %q", c.order)
 	}
-	c.put("1", &Item{}, false)
+	c.put("1", &program.Item{}, false)
 	if c.items["1"].row != 4 || !slices.Equal(c.labels, []string{"a", "b"}) {
 		t.Errorf("row %d, labels %q", c.items["1"].row, c.labels)
 	}
@@ -121,11 +123,11 @@ func TestModelOfItems(t *testing.T) {
 func TestPartsOfWorlds(t *testing.T) {
 	code := uint64(3)
 	w := &world{collections: map[string]*collection{
-		"a": newCollection("a", &Schema{Bits: 16}),
-		"b": newCollection("b", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}}),
+		"a": newCollection("a", &program.Schema{Bits: 16}),
+		"b": newCollection("b", &program.Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}}),
 	}}
-	w.edit("a").put("k", &Item{Code: &code}, false)
-	w.edit("b").put("k", &Item{Vectors: map[string]uint64{"image": 1}}, false)
+	w.edit("a").put("k", &program.Item{Code: &code}, false)
+	w.edit("b").put("k", &program.Item{Vectors: map[string]uint64{"image": 1}}, false)
 	w.edit("b").indexes = []vectorIndex{{modality: "image", recall: .9}}
 	only, without := w.part("b", false), w.part("", true)
 	if !slices.Equal(names(only), []string{"b"}) || only.collections["b"].indexOnly {
@@ -147,11 +149,12 @@ func TestPartsOfWorlds(t *testing.T) {
 	h := &history{now: without}
 	for do, want := range map[string]bool{"put": true, "deletewhere": true, "train": true, "activate": false,
 		"create": false, "get": false, "alter": true, "indexvectors": true, "dropindex": true} {
-		if got := h.refuses(&Op{Do: do, In: "b"}); got != want || h.refuses(&Op{Do: do, In: "a"}) {
+		got := h.refuses(&program.Op{Do: do, In: "b"})
+		if got != want || h.refuses(&program.Op{Do: do, In: "a"}) {
 			t.Errorf("%s of an index-only collection is refused: %v", do, got)
 		}
 		h.options.ReadOnly = true
-		if got := h.refuses(&Op{Do: do, In: "a"}); got != (do != "get") {
+		if got := h.refuses(&program.Op{Do: do, In: "a"}); got != (do != "get") {
 			t.Errorf("%s, opened for reading only, is refused: %v", do, got)
 		}
 		h.options.ReadOnly = false
@@ -161,25 +164,26 @@ func TestPartsOfWorlds(t *testing.T) {
 // A collection refuses wrong alterations. Of the worlds that share a collection, only
 // the one that is altered sees the alteration.
 func TestAlterable(t *testing.T) {
-	c := newCollection("a", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}})
-	codes := newCollection("b", &Schema{Bits: 16})
+	c := newCollection("a", &program.Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}})
+	codes := newCollection("b", &program.Schema{Bits: 16})
 	sound, place := db.Modality{Name: "sound", Dim: 3}, db.Field{Name: "place", Type: db.String}
 	for i, tc := range []struct {
 		c    *collection
-		add  Schema
+		add  program.Schema
 		want error
 	}{
-		{c, Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{place}}, nil},
-		{codes, Schema{Fields: []db.Field{place}}, nil},
-		{codes, Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{place}}, db.ErrInvalid},
-		{c, Schema{}, db.ErrInvalid},
-		{c, Schema{Modalities: []db.Modality{sound, sound}}, db.ErrInvalid},
-		{c, Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{{Name: "sound", Type: db.Int}}},
+		{c, program.Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{place}}, nil},
+		{codes, program.Schema{Fields: []db.Field{place}}, nil},
+		{codes, program.Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{place}}, db.ErrInvalid},
+		{c, program.Schema{}, db.ErrInvalid},
+		{c, program.Schema{Modalities: []db.Modality{sound, sound}}, db.ErrInvalid},
+		{c, program.Schema{Modalities: []db.Modality{sound},
+			Fields: []db.Field{{Name: "sound", Type: db.Int}}},
 			db.ErrInvalid},
-		{c, Schema{Modalities: []db.Modality{{Name: "flat"}}}, db.ErrInvalid},
-		{c, Schema{Fields: []db.Field{place, {Name: "when", Type: "date"}}}, db.ErrInvalid},
-		{c, Schema{Fields: []db.Field{place, {Name: "image", Type: db.Int}}}, db.ErrExists},
-		{c, Schema{Fields: []db.Field{{Name: "n", Type: db.Int}}, Modalities: []db.Modality{sound}},
+		{c, program.Schema{Modalities: []db.Modality{{Name: "flat"}}}, db.ErrInvalid},
+		{c, program.Schema{Fields: []db.Field{place, {Name: "when", Type: "date"}}}, db.ErrInvalid},
+		{c, program.Schema{Fields: []db.Field{place, {Name: "image", Type: db.Int}}}, db.ErrExists},
+		{c, program.Schema{Fields: []db.Field{{Name: "n", Type: db.Int}}, Modalities: []db.Modality{sound}},
 			db.ErrExists},
 	} {
 		if got := tc.c.alterable(&tc.add); got != tc.want {
@@ -188,16 +192,16 @@ func TestAlterable(t *testing.T) {
 	}
 	h := &history{now: &world{collections: map[string]*collection{"a": c}}}
 	before := h.now
-	if err := h.altered(&Op{In: "a", Schema: &Schema{Modalities: []db.Modality{sound},
+	if err := h.altered(&program.Op{In: "a", Schema: &program.Schema{Modalities: []db.Modality{sound},
 		Fields: []db.Field{place}}}); err != nil {
 		t.Fatal(err)
 	}
-	where := &Expr{Op: "has", Field: "sound"}
-	if then, now := before.collections["a"].schema, h.now.collections["a"].schema; where.valid(&then) ||
-		then.hasField("place") || !where.valid(&now) || !now.hasField("place") {
+	where := &program.Expr{Op: "has", Field: "sound"}
+	if then, now := before.collections["a"].schema, h.now.collections["a"].schema; where.Valid(&then) ||
+		then.HasField("place") || !where.Valid(&now) || !now.HasField("place") {
 		t.Errorf("%+v, altered %+v", then, now)
 	}
-	it := &Item{Vectors: map[string]uint64{"sound": 1}, Fields: map[string]string{"place": "a"}}
+	it := &program.Item{Vectors: map[string]uint64{"sound": 1}, Fields: map[string]string{"place": "a"}}
 	if then, now := before.collections["a"].made(it), h.now.collections["a"].made(it); len(then.vectors)+len(
 		then.fields) > 0 || len(now.vectors) != 1 || len(now.fields) != 1 {
 		t.Errorf("%+v, in the collection that is altered %+v", then, now)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // Programs vary every option of a database, save those that are about how it is opened or
@@ -14,7 +16,7 @@ import (
 func TestEveryOptionIsTried(t *testing.T) {
 	left := []string{"MustExist", "UpdateInterval", "NoResume", "ReserveBytes", "Logger", "EventListener",
 		"FS"}
-	var options Options
+	var options program.Options
 	for seed := range uint64(200) {
 		generated := reflect.ValueOf(Generate(seed, Profile{Ops: 1}).Options)
 		for field, value := range generated.Fields() {
@@ -41,7 +43,7 @@ func TestProgramsAreTheirText(t *testing.T) {
 		if again != text {
 			t.Fatalf("seed %d gives another program", seed)
 		}
-		read, err := Read(strings.NewReader(text))
+		read, err := program.Read(strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +52,7 @@ func TestProgramsAreTheirText(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"{}", `{"options":{}}` + "\n{", `{"options":{}}` + "\n" + `{"did":"put"}`} {
-		if _, err := Read(strings.NewReader(text)); err == nil {
+		if _, err := program.Read(strings.NewReader(text)); err == nil {
 			t.Errorf("%q is a program", text)
 		}
 	}
@@ -60,15 +62,16 @@ func TestProgramsAreTheirText(t *testing.T) {
 // These three are left.
 func TestShrink(t *testing.T) {
 	p := Generate(5, Profile{Ops: 400})
-	p.Ops = slices.Insert(p.Ops, 300, Op{Do: "get", In: "a", Key: "the-third", At: "s1"})
-	p.Ops = slices.Insert(p.Ops, 200, Op{Do: "batch", Ops: []Op{
-		{Do: "put", In: "a", Key: "k1", Item: &Item{}},
-		{Do: "put", In: "a", Key: "the-second", Item: &Item{Payload: "p", Labels: []string{"a", "b"}}},
+	p.Ops = slices.Insert(p.Ops, 300, program.Op{Do: "get", In: "a", Key: "the-third", At: "s1"})
+	p.Ops = slices.Insert(p.Ops, 200, program.Op{Do: "batch", Ops: []program.Op{
+		{Do: "put", In: "a", Key: "k1", Item: &program.Item{}},
+		{Do: "put", In: "a", Key: "the-second",
+			Item: &program.Item{Payload: "p", Labels: []string{"a", "b"}}},
 	}})
-	p.Ops = slices.Insert(p.Ops, 100, Op{Do: "get", In: "a", Key: "the-first"})
-	p.Options = Options{NoSync: true, UpdateItems: 3, CacheBytes: 1}
+	p.Ops = slices.Insert(p.Ops, 100, program.Op{Do: "get", In: "a", Key: "the-first"})
+	p.Options = program.Options{NoSync: true, UpdateItems: 3, CacheBytes: 1}
 	tried := 0
-	short := Shrink(p, time.Now().Add(time.Minute), func(p *Program) bool {
+	short := program.Shrink(p, time.Now().Add(time.Minute), func(p *program.Program) bool {
 		tried++
 		text := p.String()
 		first, second, third := strings.Index(text, "the-first"), strings.Index(text, "the-second"),
@@ -90,7 +93,7 @@ func TestShrink(t *testing.T) {
 
 // Operations after the failed one are not needed.
 func TestUpto(t *testing.T) {
-	p := &Program{Ops: []Op{{Do: "get"}, {Do: "check"}, {Do: "compact"}}}
+	p := &program.Program{Ops: []program.Op{{Do: "get"}, {Do: "check"}, {Do: "compact"}}}
 	if short := Upto(p, &Failure{Op: 2, Err: errors.New("x")}); len(short.Ops) != 2 ||
 		short.Ops[1].Do != "check" {
 		t.Errorf("%+v", short)

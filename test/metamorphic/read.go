@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/oracle"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
-func (h *history) get(op *Op) error {
+func (h *history) get(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
@@ -28,13 +28,13 @@ func (h *history) get(op *Op) error {
 }
 
 // where compares what a filter finds.
-func (h *history) where(op *Op) error {
+func (h *history) where(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
 	}
 	n, err := handle.Count(h.ctx, op.Where.String())
-	if !op.Where.valid(&c.schema) {
+	if !op.Where.Valid(&c.schema) {
 		return expect(err, db.ErrInvalid)
 	}
 	if err == nil && c.fresh {
@@ -48,7 +48,7 @@ func (h *history) where(op *Op) error {
 		return wrong(err, "%d counted, want %d", n, len(want))
 	}
 	at := 0
-	where, args := op.Where.bound()
+	where, args := op.Where.Bound()
 	for it, err := range handle.Items(h.ctx, where, args...) {
 		if err != nil {
 			return err
@@ -71,14 +71,14 @@ func (h *history) where(op *Op) error {
 type place struct {
 	in    string
 	c     *collection // as it was then
-	query *Query
+	query *program.Query
 	next  string
 	code  string
 	last  oracle.Candidate
 }
 
 // first reads the first page of an answer. more continues with it later.
-func (h *history) first(op *Op) error {
+func (h *history) first(op *program.Op) error {
 	s, err := h.ask(op, op.Query)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (h *history) first(op *Op) error {
 	return errors.Join(s.first(op), s.done())
 }
 
-func (s *question) first(op *Op) error {
+func (s *question) first(op *program.Op) error {
 	res, err := s.nearest(s.k(), s.q.Plan)
 	if err != nil {
 		return err
@@ -101,12 +101,12 @@ func (s *question) first(op *Op) error {
 }
 
 // more reads on, whatever was written since. It finds what lies behind the place now.
-func (h *history) more(op *Op) error {
+func (h *history) more(op *program.Op) error {
 	p := h.cursors[op.Name]
 	if p == nil {
 		return errPassed
 	}
-	s, err := h.ask(&Op{In: p.in}, p.query)
+	s, err := h.ask(&program.Op{In: p.in}, p.query)
 	if err != nil {
 		return err
 	}
@@ -144,10 +144,7 @@ func (s *question) more(p *place, n int) error {
 	return behind.Check(res.Hits, q.K, -1, db.RerankProjection)
 }
 
-// newRand returns the random numbers of a seed.
-func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
-
-func (h *history) search(op *Op) error {
+func (h *history) search(op *program.Op) error {
 	s, err := h.ask(op, op.Query)
 	if err != nil {
 		return err
@@ -182,7 +179,7 @@ func (s *question) search(seed uint64) error {
 }
 
 // radius compares every kind of question about what lies within a radius.
-func (h *history) radius(op *Op) error {
+func (h *history) radius(op *program.Op) error {
 	s, err := h.ask(op, op.Query)
 	if err != nil {
 		return err
@@ -270,7 +267,7 @@ func collect(seq iter.Seq2[db.Hit, error], n int) ([]db.Hit, error) {
 }
 
 // pages reads an answer page by page, each with another plan.
-func (h *history) pages(op *Op) error {
+func (h *history) pages(op *program.Op) error {
 	s, err := h.ask(op, op.Query)
 	if err != nil {
 		return err
@@ -279,7 +276,7 @@ func (h *history) pages(op *Op) error {
 }
 
 func (s *question) pages(radius, size int, seed uint64) error {
-	r := newRand(seed)
+	r := program.NewRand(seed)
 	q := s.q
 	var all []db.Hit
 	for {
@@ -312,7 +309,7 @@ func (s *question) pages(radius, size int, seed uint64) error {
 }
 
 // searchAll compares the answers to many queries in one call with the answer to each.
-func (h *history) searchAll(op *Op) error {
+func (h *history) searchAll(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
@@ -374,7 +371,7 @@ type question struct {
 
 // ask prepares a query. The error is a failure, or errPassed if the query got its
 // predicted error.
-func (h *history) ask(op *Op, query *Query) (*question, error) {
+func (h *history) ask(op *program.Op, query *program.Query) (*question, error) {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return nil, err
@@ -397,7 +394,7 @@ func (h *history) ask(op *Op, query *Query) (*question, error) {
 	return s, nil
 }
 
-func (s *question) prepare(query *Query) error {
+func (s *question) prepare(query *program.Query) error {
 	c, number := s.c, s.c.numberOf(query.Space)
 	if err := s.known(number); err != nil {
 		return err
@@ -419,9 +416,9 @@ func (s *question) prepare(query *Query) error {
 		return err
 	}
 	if query.Vector != nil {
-		x := vectorOf(c.modality(query.From), *query.Vector)
+		x := program.VectorOf(c.modality(query.From), *query.Vector)
 		if query.Sparse {
-			v := sparseOf(x)
+			v := program.SparseOf(x)
 			s.q.Sparse = &v
 		} else {
 			s.q.Vector = x
@@ -432,7 +429,7 @@ func (s *question) prepare(query *Query) error {
 		if sp := c.space(number); sp != nil {
 			bits = sp.bits
 		}
-		s.q.Code = codeOf(bits, *query.Code)
+		s.q.Code = program.CodeOf(bits, *query.Code)
 	}
 	sp := c.space(number)
 	if number == 0 && sp == nil && s.q.Rerank == db.RerankAuto || sp != nil && query.Recall > 0 {
@@ -547,7 +544,7 @@ func (s *question) nearest(k int, plan db.Plan) (*db.Result, error) {
 
 // untrained checks the answers to a query of a collection that is not trained, or that asks for a recall:
 // they are by vectors. It returns errPassed if they are right.
-func (s *question) untrained(query *Query) error {
+func (s *question) untrained(query *program.Query) error {
 	s.q.MinSimilarity = query.Least
 	want, wrongQuery := s.c.byVectors(query, s.q.Rerank)
 	q := s.q
@@ -613,9 +610,9 @@ func (s *question) untrained(query *Query) error {
 }
 
 // byVectors returns the right answer to such a query, or the error that must come instead.
-func (c *collection) byVectors(q *Query, order db.Rerank) ([]db.Hit, error) {
+func (c *collection) byVectors(q *program.Query, order db.Rerank) ([]db.Hit, error) {
 	switch {
-	case !q.Where.valid(&c.schema), q.To != "" && !c.schema.has(q.To):
+	case !q.Where.Valid(&c.schema), q.To != "" && !c.schema.Has(q.To):
 		return nil, db.ErrInvalid
 	case c.codesOnly():
 		return nil, db.ErrNoModel
@@ -623,7 +620,7 @@ func (c *collection) byVectors(q *Query, order db.Rerank) ([]db.Hit, error) {
 		return nil, db.ErrInvalid // it is the recall that asks for vectors
 	case c.indexOnly, q.Code != nil:
 		return nil, db.ErrNoModel
-	case q.From != "" && !c.schema.has(q.From),
+	case q.From != "" && !c.schema.Has(q.From),
 		q.From == "" && (len(c.schema.Modalities) != 1 || q.Key == ""):
 		return nil, db.ErrInvalid
 	case q.Key != "" && c.items[q.Key] == nil:
@@ -635,7 +632,7 @@ func (c *collection) byVectors(q *Query, order db.Rerank) ([]db.Hit, error) {
 	}
 	x := []float32(nil)
 	if q.Vector != nil {
-		x = vectorOf(c.modality(from), *q.Vector)
+		x = program.VectorOf(c.modality(from), *q.Vector)
 	} else {
 		x = c.items[q.Key].vectors[from]
 	}
@@ -643,8 +640,8 @@ func (c *collection) byVectors(q *Query, order db.Rerank) ([]db.Hit, error) {
 	if x == nil || metric == "" && !slices.ContainsFunc(x, func(v float32) bool { return v != 0 }) {
 		return nil, db.ErrInvalid
 	}
-	compared := c.schema.comparedWith(from, q.To)
-	is, err := q.Where.matcher()
+	compared := comparedWith(&c.schema, from, q.To)
+	is, err := matcher(q.Where)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // A damage is done to the files of a database that is closed. None takes anything away that
@@ -51,7 +52,7 @@ var damages = map[string]damage{
 
 // repair damages the database, or with Crash what a crash would leave of it, and has it
 // repaired: nothing may be missing then.
-func (h *history) repair(op *Op) error {
+func (h *history) repair(op *program.Op) error {
 	wound, ok := damages[op.Damage]
 	if !ok {
 		return fmt.Errorf("there is no damage %q", op.Damage)
@@ -137,7 +138,7 @@ func inOrderOfKeys(answers map[string][]db.Hit) {
 }
 
 // hurt closes the database and damages it.
-func (h *history) hurt(op *Op, wound *damage) error {
+func (h *history) hurt(op *program.Op, wound *damage) error {
 	crash := op.Crash && h.mem != nil && !h.options.NoSync
 	if op.Damage == "manifest" { // without one, all tables in the folder count
 		if h.options.ReadOnly || crash {
@@ -165,7 +166,7 @@ func (h *history) hurt(op *Op, wound *damage) error {
 func (h *history) revised(sp *space) bool { return h.learns() || sp.free || sp.revision > 1 }
 
 // repaired has the database repaired, sometimes after a trial.
-func (h *history) repaired(op *Op) (*report.Repairing, error) {
+func (h *history) repaired(op *program.Op) (*report.Repairing, error) {
 	dir, o := h.dbOptions(h.name)
 	o.ReadOnly = false
 	run := func(dry bool) (*report.Repairing, error) {
@@ -220,7 +221,7 @@ func (h *history) deleteRecords(kind byte, seed uint64, percent int) error {
 		if err != nil {
 			return err
 		}
-		random := newRand(seed)
+		random := program.NewRand(seed)
 		b := s.NewBatch()
 		defer b.Close()
 		for ok := it.First(); ok; ok = it.Next() {

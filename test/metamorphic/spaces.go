@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // A space is a code space in the model: the codes of the items in it.
@@ -148,7 +149,7 @@ func (sp *space) coded() int {
 	return n
 }
 
-func (h *history) activate(op *Op) error {
+func (h *history) activate(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
@@ -177,7 +178,7 @@ func (h *history) activated(name string, number db.Space) error {
 	return h.commit(next, changed)
 }
 
-func (h *history) rollback(op *Op) error {
+func (h *history) rollback(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
@@ -192,7 +193,7 @@ func (h *history) rollback(op *Op) error {
 	return h.activated(op.In, number)
 }
 
-func (h *history) dropSpace(op *Op) error {
+func (h *history) dropSpace(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
@@ -225,7 +226,7 @@ func (h *history) dropSpace(op *Op) error {
 }
 
 // revisionOf returns the revision that an operation means.
-func (h *history) revisionOf(sp *space, op *Op) uint32 {
+func (h *history) revisionOf(sp *space, op *program.Op) uint32 {
 	if sp == nil || int(sp.revision) <= op.Back {
 		return 1
 	}
@@ -237,7 +238,7 @@ func (sp *space) keeps(revision uint32) bool {
 	return sp.ages == nil && (revision == 1 || revision <= sp.revision && revision+8 > sp.revision)
 }
 
-func (h *history) restoreRevision(op *Op) error {
+func (h *history) restoreRevision(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err

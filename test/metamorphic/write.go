@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/test/metamorphic/program"
 )
 
 // touched has the keys that a write concerns, by collection.
@@ -21,7 +22,7 @@ func (t touched) add(collection, key string) {
 
 // apply does a write in the world. The error is the predicted error; the world cannot
 // be used after it.
-func (w *world) apply(op *Op, t touched) error {
+func (w *world) apply(op *program.Op, t touched) error {
 	if op.Do == "batch" {
 		for i := range op.Ops {
 			if c := w.collections[op.Ops[i].In]; c != nil && c.refused(&op.Ops[i]) {
@@ -29,7 +30,7 @@ func (w *world) apply(op *Op, t touched) error {
 			}
 		}
 		before := w
-		if slices.ContainsFunc(op.Ops, func(op Op) bool { return op.Do == "expect" }) {
+		if slices.ContainsFunc(op.Ops, func(op program.Op) bool { return op.Do == "expect" }) {
 			before = w.fork()
 		}
 		for i := range op.Ops {
@@ -84,18 +85,18 @@ func (w *world) apply(op *Op, t touched) error {
 }
 
 // filling returns the key and the item with number i of a fill.
-func (c *collection) filling(op *Op, i int) (string, *Item) {
-	r := newRand(op.Seed + uint64(i)<<20)
-	it := &Item{}
+func (c *collection) filling(op *program.Op, i int) (string, *program.Item) {
+	r := program.NewRand(op.Seed + uint64(i)<<20)
+	it := &program.Item{}
 	if c.codesOnly() {
 		code := r.Uint64() % (1 << 17)
 		it.Code = &code
 	}
 	if i%3 == 0 {
-		it.Labels = []string{someLabels[i/3%len(someLabels)]}
+		it.Labels = []string{program.SomeLabels[i/3%len(program.SomeLabels)]}
 	}
 	if i%5 == 0 {
-		it.Fields = map[string]string{"n": someInts[i/5%len(someInts)]}
+		it.Fields = map[string]string{"n": program.SomeInts[i/5%len(program.SomeInts)]}
 	}
 	for j, m := range c.schema.Modalities {
 		if (i+j)%4 != 0 {
@@ -110,7 +111,7 @@ func (c *collection) filling(op *Op, i int) (string, *Item) {
 
 // add adds the changes of a write to a batch. It leaves out changes to collections that
 // do not exist.
-func (h *history) add(b *db.Batch, op *Op) error {
+func (h *history) add(b *db.Batch, op *program.Op) error {
 	if op.Do == "batch" {
 		for i := range op.Ops {
 			if err := h.add(b, &op.Ops[i]); err != nil {
@@ -161,7 +162,7 @@ func (h *history) add(b *db.Batch, op *Op) error {
 
 // old returns the item that an operation expects in the database: as in a snapshot, or
 // as it is now.
-func (h *history) old(op *Op, handle *db.Collection) (*db.Item, error) {
+func (h *history) old(op *program.Op, handle *db.Collection) (*db.Item, error) {
 	if op.Absent {
 		return nil, nil
 	}
@@ -184,7 +185,7 @@ func (h *history) old(op *Op, handle *db.Collection) (*db.Item, error) {
 
 // stale reports whether an operation expects an item of a snapshot that has changed
 // since.
-func (h *history) stale(op *Op) bool {
+func (h *history) stale(op *program.Op) bool {
 	m := h.snapshots[op.At]
 	if op.Do != "putif" || op.Absent || m == nil {
 		return false
@@ -203,7 +204,7 @@ func (h *history) stale(op *Op) bool {
 
 // send writes to the database, and returns the key of an item that has been put or merged
 // alone.
-func (h *history) send(op *Op) (key string, err error) {
+func (h *history) send(op *program.Op) (key string, err error) {
 	c := h.now.collections[op.In]
 	if op.Do == "put" || op.Do == "merge" || op.Do == "putif" {
 		handle, err := h.d.Collection(op.In)
@@ -230,7 +231,7 @@ func (h *history) send(op *Op) (key string, err error) {
 	return "", b.Commit(h.ctx)
 }
 
-func (h *history) write(op *Op) error {
+func (h *history) write(op *program.Op) error {
 	if op.In != "" && h.now.collections[op.In] == nil {
 		_, err := h.d.Collection(op.In)
 		return expect(err, db.ErrNotFound)
@@ -295,7 +296,7 @@ func (h *history) checkItem(c *collection, handle *db.Collection, key string) er
 const importParts, partItems = 3, 25
 
 // importSome goes on with an import, where its mark says, for N parts. The mark goes with the last.
-func (h *history) importSome(op *Op) error {
+func (h *history) importSome(op *program.Op) error {
 	name := "import " + op.Name
 	for range op.N {
 		value, err := h.d.Mark(name)
@@ -310,7 +311,7 @@ func (h *history) importSome(op *Op) error {
 		if at+1 == importParts {
 			next = ""
 		}
-		part := Op{Do: "batch", Ops: []Op{
+		part := program.Op{Do: "batch", Ops: []program.Op{
 			{Do: "fill", In: op.In, Name: fmt.Sprint(op.Name, "-", at), N: partItems, Seed: op.Seed},
 			{Do: "mark", Name: name, Key: next},
 		}}
@@ -321,7 +322,7 @@ func (h *history) importSome(op *Op) error {
 	return nil
 }
 
-func (h *history) delete(op *Op) error {
+func (h *history) delete(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
@@ -342,14 +343,14 @@ func (h *history) delete(op *Op) error {
 	return h.written(next, t, false)
 }
 
-func (h *history) deleteWhere(op *Op) error {
+func (h *history) deleteWhere(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
 	}
-	where, args := op.Where.bound()
+	where, args := op.Where.Bound()
 	n, err := handle.DeleteWhere(h.ctx, where, args...)
-	if where == "" || !op.Where.valid(&c.schema) {
+	if where == "" || !op.Where.Valid(&c.schema) {
 		return expect(err, db.ErrInvalid)
 	}
 	if err != nil {
@@ -360,44 +361,44 @@ func (h *history) deleteWhere(op *Op) error {
 		return wrong(err, "%d deleted, want %d", n, len(keys))
 	}
 	next, t := h.now.fork(), touched{}
-	if err := next.apply(&Op{Do: "delete", In: op.In, Keys: keys}, t); err != nil {
+	if err := next.apply(&program.Op{Do: "delete", In: op.In, Keys: keys}, t); err != nil {
 		return err
 	}
 	return h.written(next, t, len(keys) > 0)
 }
 
 // alter adds modalities and fields to a collection, indexes fields, and changes metrics and spaces.
-func (h *history) alter(op *Op) error {
+func (h *history) alter(op *program.Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
 	}
-	err = handle.Alter(h.ctx, op.Schema.alteration())
+	err = handle.Alter(h.ctx, alteration(op.Schema))
 	if err := expect(err, c.alterable(op.Schema)); err != nil {
 		return err
 	}
 	return h.altered(op)
 }
 
-func (s *Schema) alteration() db.Alteration {
+func alteration(s *program.Schema) db.Alteration {
 	return db.Alteration{AddModalities: s.Modalities, AddFields: s.Fields, IndexFields: s.Index,
 		IndexWords: s.Words,
 		SpaceOf:    s.SpaceOf, Metrics: s.Metrics}
 }
 
 // with returns the schema after an alteration, or ErrInvalid for metrics or spaces that cannot be.
-func (s *Schema) with(add *Schema) (*Schema, error) {
+func withMore(s *program.Schema, add *program.Schema) (*program.Schema, error) {
 	all, err := settled(slices.Concat(s.Modalities, add.Modalities), len(s.Modalities), add)
-	return &Schema{Bits: s.Bits, Modalities: all, Fields: slices.Concat(s.Fields, add.Fields),
+	return &program.Schema{Bits: s.Bits, Modalities: all, Fields: slices.Concat(s.Fields, add.Fields),
 		Index: slices.Concat(s.Index, add.Index), Words: slices.Concat(s.Words, add.Words)}, err
 }
 
 // altered takes over the alteration of a collection. Its spaces stay as they are: a
 // model knows the modalities that it was trained with.
-func (h *history) altered(op *Op) error {
+func (h *history) altered(op *program.Op) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
-	s, err := c.schema.with(op.Schema) // worlds share the arrays of its lists, so new ones are made
+	s, err := withMore(&c.schema, op.Schema) // worlds share the arrays of its lists, so new ones are made
 	if err != nil {
 		return err
 	}
@@ -407,12 +408,12 @@ func (h *history) altered(op *Op) error {
 
 // alterable returns the error with which the database must refuse to add add to a
 // collection, or nil.
-func (c *collection) alterable(add *Schema) error {
-	if slices.ContainsFunc(add.Index, func(name string) bool { return !c.schema.hasField(name) }) {
+func (c *collection) alterable(add *program.Schema) error {
+	if slices.ContainsFunc(add.Index, func(name string) bool { return !c.schema.HasField(name) }) {
 		return db.ErrInvalid
 	}
 	if slices.ContainsFunc(add.Words,
-		func(name string) bool { return !c.schema.hasField(name) || typeOf(name) != db.String }) {
+		func(name string) bool { return !c.schema.HasField(name) || program.TypeOf(name) != db.String }) {
 		return db.ErrInvalid
 	}
 	names := map[string]int{}
@@ -427,7 +428,7 @@ func (c *collection) alterable(add *Schema) error {
 		return db.ErrInvalid
 	}
 	for name := range names {
-		if c.schema.has(name) || c.schema.hasField(name) {
+		if c.schema.Has(name) || c.schema.HasField(name) {
 			return db.ErrExists
 		}
 	}
@@ -438,16 +439,16 @@ func (c *collection) alterable(add *Schema) error {
 	}
 	if slices.ContainsFunc(add.Modalities,
 		func(m db.Modality) bool { return m.Dim < 1 || m.Dim > db.MaxDim }) ||
-		slices.ContainsFunc(add.Fields, func(f db.Field) bool { return someOf[f.Type] == nil }) {
+		slices.ContainsFunc(add.Fields, func(f db.Field) bool { return program.SomeOf[f.Type] == nil }) {
 		return db.ErrInvalid
 	}
-	_, err := c.schema.with(add)
+	_, err := withMore(&c.schema, add)
 	return err
 }
 
 // laneAlter alters a collection while other lanes write. Their items do not have the
 // new modalities and fields.
-func (h *history) laneAlter(op *Op) (func() error, error) {
+func (h *history) laneAlter(op *program.Op) (func() error, error) {
 	c := h.now.collections[op.In]
 	if c == nil {
 		return nil, nil
@@ -456,7 +457,7 @@ func (h *history) laneAlter(op *Op) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = handle.Alter(h.ctx, op.Schema.alteration())
+	err = handle.Alter(h.ctx, alteration(op.Schema))
 	if err := expect(err, c.alterable(op.Schema)); err != nil {
 		return nil, passed(err)
 	}
@@ -493,7 +494,7 @@ func (c *collection) relabel(from, to string) (keys []string) {
 }
 
 // renameLabel renames a label. If earlier items had one of the new name, nothing knows that any more.
-func (h *history) renameLabel(op *Op) error {
+func (h *history) renameLabel(op *program.Op) error {
 	if len(op.Keys) < 2 { // shrunk
 		return errPassed
 	}
