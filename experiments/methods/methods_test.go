@@ -308,7 +308,7 @@ func TestErrors(t *testing.T) {
 // On wiki methods reach what their papers' programs reach.
 func TestWiki(t *testing.T) {
 	dir := filepath.Join("..", "..", "..", "shared", "data", "wiki")
-	l, err := newLab(dir, &options{seeds: 2, bits: []int{64}, top: 50, split: labelled})
+	l, err := newLab(dir, &options{seeds: 1, bits: []int{64}, top: 50, split: labelled})
 	if err != nil {
 		t.Skipf("the set wiki is not at hand: %v", err)
 	}
